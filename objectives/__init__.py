@@ -1,0 +1,1 @@
+"""The domain: what is tuned in scale-across LLM training, and the backends that measure it."""

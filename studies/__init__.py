@@ -1,0 +1,1 @@
+"""Runnable study definitions and design points; no algorithms."""
