@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -12,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.design_point import DesignPoint
-from autotune.evaluation import Evaluation, Evaluations
+from autotune.errors import Unsupported
+from autotune.evaluation import Evaluation, Evaluations, FailureKind, Status
 from autotune.metric import Metric
 
 Config = Mapping[str, Any]
@@ -102,22 +105,78 @@ class FunctionObjective:
     design_point: DesignPoint
 
     def evaluate(self, config: Config, *, seed: int, report: Report | None = None) -> Evaluation:
-        """Call the function with a copy of the config and sort what it returns."""
+        """Call the function with a copy of the config and sort what it returns.
+
+        What the function raises, and a result that is not what was declared, are failures.
+        """
         offered = {"seed": seed, "report": report, "design_point": self.design_point}
         extra = {name: offered[name] for name in self.arguments if name in offered}
         start = time.perf_counter()
-        result = self.function(dict(config), **extra)
-        if isinstance(result, Evaluation):
-            return result
+        try:
+            # A choice may be a list: the function must not change it for everybody else.
+            result = self.function(copy.deepcopy(dict(config)), **extra)
+        except Exception as error:
+            return failure_of(error, cost_s=time.perf_counter() - start)
+        try:
+            return self._sorted(result, cost_s=time.perf_counter() - start)
+        except (TypeError, ValueError) as error:
+            reason = f"the function returned an unusable result: {error}"
+            return Evaluation.failure(
+                FailureKind.INVALID, reason, cost_s=time.perf_counter() - start
+            )
+
+    def _sorted(self, result: object, *, cost_s: float) -> Evaluation:
         names = [metric.name for metric in self.metrics]
-        missing = [name for name in (*names, *self.constraints) if name not in result]
-        if missing:
-            raise KeyError(f"the result must have {missing}, got {sorted(result)}")
+        if isinstance(result, Evaluation):
+            if result.ok:
+                _require(names, result.metrics)
+                _require(self.constraints, result.constraints)
+            return result
+        if not isinstance(result, Mapping):
+            raise TypeError(f"it must be a mapping or an Evaluation, got {result!r}")
+        _require((*names, *self.constraints), result)
         return Evaluation(
-            metrics={name: float(result[name]) for name in names},
-            constraints={name: float(result[name]) for name in self.constraints},
-            cost_s=time.perf_counter() - start,
+            metrics={name: _number(name, result[name]) for name in names},
+            constraints={name: _number(name, result[name]) for name in self.constraints},
+            cost_s=cost_s,
         )
+
+
+def failure_of(error: Exception, *, cost_s: float = 0.0) -> Evaluation:
+    """Turn what an objective raised into a failed evaluation, its traceback kept.
+
+    Args:
+        error: `MemoryError` counts as ``oom``, `TimeoutError` as ``timeout``, `Unsupported` as
+            ``invalid``, anything else as ``crash``.
+        cost_s: Seconds that the attempt took.
+    """
+    kinds = {
+        MemoryError: FailureKind.OOM,
+        TimeoutError: FailureKind.TIMEOUT,
+        Unsupported: FailureKind.INVALID,
+    }
+    kind = next((kinds[k] for k in kinds if isinstance(error, k)), FailureKind.CRASH)
+    return Evaluation(
+        status=Status.FAILED,
+        failure_kind=kind,
+        reason=f"{type(error).__name__}: {error}",
+        cost_s=cost_s,
+        attributes={"traceback": "".join(traceback.format_exception(error))},
+    )
+
+
+def _require(names: Sequence[str], result: Mapping[str, Any]) -> None:
+    if missing := [name for name in names if name not in result]:
+        raise ValueError(f"it must have {missing}, got {list(result)}")
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, str | bytes):  # float("1") would take a text for a number
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be a number, got {value!r}") from error
 
 
 def objective(
