@@ -15,14 +15,18 @@ from autotune.errors import (
 from autotune.evaluation import Evaluation, Evaluations, FailureKind, Status
 from autotune.metric import Metric
 from autotune.objective import BatchObjective, Columns, Config, Objective, Report, objective
+from autotune.space import Compound, Condition, Divides, Predicate, Product, SearchSpace
 from autotune.trial import Origin, Trial, TrialState
 
 __all__ = [
     "AutotuneError",
     "BatchObjective",
     "Columns",
+    "Compound",
+    "Condition",
     "Config",
     "DesignPoint",
+    "Divides",
     "Evaluation",
     "Evaluations",
     "FailureKind",
@@ -30,8 +34,11 @@ __all__ = [
     "Metric",
     "Objective",
     "Origin",
+    "Predicate",
     "Problem",
+    "Product",
     "Report",
+    "SearchSpace",
     "Status",
     "StorageRefused",
     "StudyMismatch",

@@ -1,0 +1,124 @@
+"""What differs between two spaces, and configs of one brought into the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from autotune.jsonable import canonical_json
+from autotune.space.compiled import Compiled
+from autotune.space.domains import ContinuousDomain, identity, plain
+
+_UNKNOWN = object()
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What changed from one space to another, in words.
+
+    Args:
+        old: The identity of the old space, see `SearchSpace.fingerprint`.
+        new: The identity of the new one.
+    """
+    lines = list(_parameter_lines(old["parameters"], new["parameters"]))
+    for kind in ("constraints", "conditions", "compounds"):
+        lines += _rule_lines(kind[:-1], old[kind], new[kind])
+    return lines
+
+
+def _parameter_lines(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for name in sorted(old.keys() | new.keys()):
+        if name not in old:
+            yield f"parameter {name}: added ({_range(new[name])})"
+        elif name not in new:
+            yield f"parameter {name}: removed (was {_range(old[name])})"
+        elif old[name] != new[name]:
+            yield f"parameter {name}: {_change(old[name], new[name])}"
+
+
+def _change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    if old["kind"] == new["kind"] == "categorical":
+        before = {identity(choice): choice for choice in old["choices"]}
+        after = {identity(choice): choice for choice in new["choices"]}
+        added = [repr(after[key]) for key in after if key not in before]
+        removed = [repr(before[key]) for key in before if key not in after]
+        parts = [f"choices added: {', '.join(added)}"] if added else []
+        parts += [f"choices removed: {', '.join(removed)}"] if removed else []
+        return "; ".join(parts) or "choices in another order"
+    return f"was {_range(old)}, is {_range(new)}"
+
+
+def _range(distribution: Mapping[str, Any]) -> str:
+    if distribution["kind"] == "categorical":
+        return f"one of {', '.join(map(repr, distribution['choices']))}"
+    step = distribution["step"]
+    return (
+        f"{distribution['kind']} {distribution['low']} to {distribution['high']}"
+        + (f" in steps of {step}" if step not in (None, 1) else "")
+        + (" by logarithm" if distribution["log"] else "")
+    )
+
+
+def _rule_lines(kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for name in sorted(old.keys() | new.keys()):
+        if name not in old:
+            yield f"{kind} {name}: added"
+        elif name not in new:
+            yield f"{kind} {name}: removed"
+        elif old[name] != new[name]:
+            keys = sorted(k for k in old[name].keys() | new[name].keys() if k != "truth")
+            changes = [
+                f"{key} was {canonical_json(old[name].get(key))}, "
+                f"is {canonical_json(new[name].get(key))}"
+                for key in keys
+                if old[name].get(key) != new[name].get(key)
+            ]
+            yield f"{kind} {name}: {'; '.join(changes) or 'holds for other values than before'}"
+
+
+def renamed(value: Any, aliases: Mapping[Any, Any]) -> Any:
+    """A choice under its new name."""
+    same = identity(plain(value))
+    for old, new in aliases.items():
+        if identity(plain(old)) == same:
+            return plain(new)
+    return value
+
+
+def completed(
+    compiled: Compiled, config: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """A config with its missing parameters at the only values they can be said to have had.
+
+    These are the declared default, the only value of the domain, or the fixed value where a
+    condition makes the parameter inactive.
+
+    Returns:
+        The completed config in declaration order; None when a parameter has no such value.
+    """
+    known = {name: config[name] for name in compiled.domains if name in config}
+    for name, domain in compiled.domains.items():
+        if name in known:
+            continue
+        if name in defaults:
+            known[name] = defaults[name]
+        elif not isinstance(domain, ContinuousDomain) and domain.size == 1:
+            known[name] = domain.value(0)
+    missing = [name for name in compiled.domains if name not in known]
+    for _ in range(len(missing)):  # conditions may chain
+        numbers = {
+            name: domain.index(known[name])
+            for name, domain in compiled.discrete.items()
+            if name in known
+        }
+        for name in missing:
+            activity = compiled.activities.get(name)
+            if activity is None or name in known:
+                continue
+            if any(
+                numbers.get(parent) is not None and numbers[parent] not in wanted
+                for parent, wanted in activity.when.items()
+            ):
+                known[name] = activity.otherwise
+    if any(name not in known for name in missing):
+        return None
+    return {name: known[name] for name in compiled.domains}

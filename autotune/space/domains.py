@@ -1,0 +1,389 @@
+"""The values of one parameter, numbered 0..size-1, or a continuous range."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import Enum
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+
+from autotune.errors import InvalidInput
+from autotune.jsonable import canonical_json, to_jsonable
+
+Indices: TypeAlias = NDArray[np.intp]
+Floats: TypeAlias = NDArray[np.float64]
+
+_STEP_TOLERANCE = 1e-8
+"""How far from a step, in steps, a float may be; Optuna's own tolerance."""
+_GEOMETRIC_RATIO = 1.5
+"""Numbers that grow at least by this factor from one choice to the next are placed by logarithm."""
+
+
+def plain(value: Any) -> Any:
+    """Turn a value into None, bool, int, float, text, or a tuple or mapping of these.
+
+    Raises:
+        InvalidInput: If it has no JSON form.
+    """
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    return _frozen(to_jsonable(value))
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_frozen(item) for item in value)
+    if isinstance(value, dict):
+        return {key: _frozen(item) for key, item in value.items()}
+    return value
+
+
+def identity(value: Any) -> Hashable:
+    """A hashable stand-in that is equal exactly for equal values: 1 is 1.0 but not True.
+
+    Returns:
+        The stand-in; a fresh object, equal to nothing, for values without a JSON form.
+    """
+    kind = type(value)
+    if kind is str or kind is int or kind is float or value is None:
+        return value  # type: ignore[no-any-return]
+    if kind is bool:
+        return ("bool", value)
+    if isinstance(value, Enum):
+        return identity(value.value)
+    if isinstance(value, np.generic):
+        return identity(value.item())
+    try:
+        return ("json", canonical_json(value))
+    except InvalidInput:
+        return object()
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite int or float, NumPy's included; a bool is none."""
+    if isinstance(value, bool | np.bool_):
+        return False
+    return isinstance(value, int | float | np.integer | np.floating) and math.isfinite(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceDomain:
+    """Listed values.
+
+    Attributes:
+        name: The parameter.
+        values: Plain values, all distinct.
+        places: Shape (size,), where each value lies on [0, 1]; None when they have no order.
+        array: The values as an array of shape (size,).
+    """
+
+    name: str
+    values: tuple[Any, ...]
+    places: Floats | None = None
+    array: NDArray[Any] = field(repr=False)
+    _index: Mapping[Hashable, int] = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """Number of values."""
+        return len(self.values)
+
+    def index(self, value: Any) -> int | None:
+        """The number of a value; None outside the domain."""
+        return self._index.get(identity(value))
+
+    def value(self, index: int) -> Any:
+        """The plain value of a number."""
+        return self.values[index]
+
+    def take(self, indices: Indices) -> NDArray[Any]:
+        """The values of many numbers, as an array of the same shape."""
+        return self.array[indices]
+
+    def indices(self, column: Sequence[Any] | NDArray[Any]) -> Indices:
+        """The numbers of many values; -1 where a value is outside the domain."""
+        get = self._index.get
+        items = column.tolist() if isinstance(column, np.ndarray) else column
+        return np.fromiter((get(identity(item), -1) for item in items), np.intp, len(items))
+
+    def placed(self, indices: Indices) -> Floats:
+        """Where the values lie on [0, 1]; only for ordered domains."""
+        assert self.places is not None
+        return self.places[indices]
+
+    def place(self, value: Any) -> float | None:
+        """Where any value would lie on [0, 1]; None when it has no place."""
+        if self.places is None or not (is_number(value) or isinstance(value, bool | np.bool_)):
+            return None
+        if isinstance(value, bool | np.bool_) != isinstance(self.values[0], bool):
+            return None
+        numbers = self.array.astype(np.float64)
+        order = np.argsort(numbers)
+        return float(np.interp(float(value), numbers[order], self.places[order]))
+
+    def describe(self) -> str:
+        """What a value must be, in words."""
+        return f"one of {', '.join(map(repr, self.values))}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridDomain:
+    """Equally spaced numbers; never listed, so that wide ranges cost nothing.
+
+    Attributes:
+        name: The parameter.
+        low: First value.
+        step: Distance of two values.
+        size: Number of values.
+        log: Whether equal ratios, not differences, matter equally.
+        integral: Whether the values are integers.
+    """
+
+    name: str
+    low: float
+    step: float
+    size: int
+    log: bool
+    integral: bool
+    decimals: int = 0
+
+    @property
+    def high(self) -> float:
+        """Last value."""
+        return float(self.value(self.size - 1))
+
+    @property
+    def array(self) -> NDArray[Any]:
+        """All values, shape (size,)."""
+        return self.take(np.arange(self.size))
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """All values as plain numbers."""
+        return tuple(self.array.tolist())
+
+    @property
+    def places(self) -> Floats:
+        """Where each value lies on [0, 1], shape (size,)."""
+        return self.placed(np.arange(self.size))
+
+    def index(self, value: Any) -> int | None:
+        """The number of a value; None outside the domain."""
+        if not is_number(value):
+            return None
+        steps = (value - self.low) / self.step
+        index = round(steps)
+        if not 0 <= index < self.size:
+            return None
+        if self.integral:
+            return index if self.low + index * self.step == value else None
+        return index if abs(steps - index) < _STEP_TOLERANCE else None
+
+    def value(self, index: int) -> Any:
+        """The plain value of a number."""
+        value = self.low + index * self.step
+        return int(value) if self.integral else round(float(value), self.decimals)
+
+    def take(self, indices: Indices) -> NDArray[Any]:
+        """The values of many numbers, as an array of the same shape."""
+        values = self.low + indices * self.step
+        return values if self.integral else np.round(values, self.decimals)
+
+    def indices(self, column: Sequence[Any] | NDArray[Any]) -> Indices:
+        """The numbers of many values; -1 where a value is outside the domain."""
+        array = np.asarray(column)
+        if array.dtype.kind not in "iuf":
+            found = (self.index(item) for item in column)
+            return np.array([-1 if i is None else i for i in found], dtype=np.intp)
+        steps = (array - self.low) / self.step
+        nearest = np.rint(np.nan_to_num(steps, nan=-1.0, posinf=-1.0, neginf=-1.0))
+        inside = (nearest >= 0) & (nearest < self.size)
+        near = np.abs(steps - nearest) < (1e-12 if self.integral else _STEP_TOLERANCE)
+        return np.where(inside & near, nearest, -1).astype(np.intp)
+
+    def placed(self, indices: Indices) -> Floats:
+        """Where the values lie on [0, 1]."""
+        return np.asarray(scaled(self.take(indices), self.low, self.high, self.log))
+
+    def place(self, value: Any) -> float | None:
+        """Where any number would lie, clipped to [0, 1]; None for what is no number."""
+        return scaled_number(value, self.low, self.high, self.log)
+
+    def nearest(self, place: float) -> int:
+        """The number of the value that lies nearest to a place on [0, 1]."""
+        target = unscaled(place, self.low, self.high, self.log)
+        below = int(min(max((target - self.low) // self.step, 0), self.size - 1))
+        near = np.array([below, min(below + 1, self.size - 1)])
+        return int(near[np.argmin(np.abs(self.placed(near) - place))])
+
+    def describe(self) -> str:
+        """What a value must be, in words."""
+        kind = "an integer" if self.integral else "a number"
+        step = "" if self.step == 1 else f" in steps of {self.step}"
+        if self.size == 1:
+            return f"{self.value(0)}"
+        return f"{kind} from {self.value(0)} to {self.value(self.size - 1)}{step}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContinuousDomain:
+    """Every float of a range.
+
+    Attributes:
+        name: The parameter.
+        low: Lowest value.
+        high: Highest value.
+        log: Whether equal ratios, not differences, matter equally.
+    """
+
+    name: str
+    low: float
+    high: float
+    log: bool
+
+    def contains(self, value: Any) -> bool:
+        """Whether a value is a number of the range."""
+        return is_number(value) and self.low <= value <= self.high
+
+    def place(self, value: Any) -> float | None:
+        """Where any number would lie, clipped to [0, 1]; None for what is no number."""
+        return scaled_number(value, self.low, self.high, self.log)
+
+    def at(self, places: Floats) -> Floats:
+        """The values at places on [0, 1], never outside the range by rounding."""
+        if self.log:
+            low, high = math.log(self.low), math.log(self.high)
+            values = np.exp(low + places * (high - low))
+        else:
+            values = self.low + places * (self.high - self.low)
+        return np.clip(values, self.low, self.high)
+
+    def placed(self, values: NDArray[Any]) -> Floats:
+        """Where many values lie on [0, 1]."""
+        return np.asarray(scaled(values, self.low, self.high, self.log))
+
+    def describe(self) -> str:
+        """What a value must be, in words."""
+        return f"a number from {self.low} to {self.high}"
+
+
+DiscreteDomain: TypeAlias = ChoiceDomain | GridDomain
+Domain: TypeAlias = ChoiceDomain | GridDomain | ContinuousDomain
+
+
+def scaled(values: NDArray[Any], low: float, high: float, log: bool) -> Floats:
+    """Map [low, high] to [0, 1], by logarithm if asked; 0 for a single value."""
+    numbers = np.asarray(values, dtype=np.float64)
+    if low == high:
+        return np.zeros_like(numbers)
+    if log:
+        return (np.log(numbers) - math.log(low)) / (math.log(high) - math.log(low))
+    return (numbers - low) / (high - low)
+
+
+def scaled_number(value: Any, low: float, high: float, log: bool) -> float | None:
+    """The same for one value of any kind, clipped; None for what is no finite number."""
+    if not is_number(value):
+        return None
+    return float(scaled(np.asarray(min(max(value, low), high)), low, high, log))
+
+
+def unscaled(place: float, low: float, high: float, log: bool) -> float:
+    """The inverse of `scaled`."""
+    if log:
+        return math.exp(math.log(low) + place * (math.log(high) - math.log(low)))
+    return low + place * (high - low)
+
+
+def choice_domain(name: str, choices: Sequence[Any]) -> ChoiceDomain:
+    """A domain of listed values.
+
+    Raises:
+        InvalidInput: If two choices are equal or one has no JSON form.
+    """
+    values = tuple(plain(choice) for choice in choices)
+    index: dict[Hashable, int] = {}
+    for i, value in enumerate(values):
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InvalidInput(f"parameter {name!r}", f"choices must be finite, got {value}")
+        if identity(value) in index:
+            raise InvalidInput(f"parameter {name!r}", f"choices must differ, got {value!r} twice")
+        index[identity(value)] = i
+    return ChoiceDomain(
+        name=name, values=values, places=_places(values), array=as_column(values), _index=index
+    )
+
+
+def as_column(values: Sequence[Any]) -> NDArray[Any]:
+    """One array of shape (n,) of plain values, with a native type where all have the same."""
+    kinds = {type(value) for value in values}
+    if kinds in ({bool}, {int}, {float}, {str}, {int, float}):
+        with_type = np.asarray(values)
+        if with_type.dtype.kind in "bifU":
+            return with_type
+    column = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):  # a slice would spread tuples over the array
+        column[i] = value
+    return column
+
+
+def _places(values: tuple[Any, ...]) -> Floats | None:
+    """Booleans at 0 and 1, numbers by logarithm if they grow geometrically, else by rank."""
+    if all(isinstance(value, bool) for value in values):
+        return np.asarray(values, dtype=np.float64)
+    if not all(is_number(value) for value in values):
+        return None
+    numbers = np.asarray(values, dtype=np.float64)
+    rising = np.sort(numbers)
+    if len(numbers) > 2 and rising[0] > 0 and np.min(rising[1:] / rising[:-1]) >= _GEOMETRIC_RATIO:
+        return scaled(numbers, float(rising[0]), float(rising[-1]), True)
+    return np.argsort(np.argsort(numbers)) / max(len(numbers) - 1, 1)
+
+
+def domain_of(name: str, distribution: BaseDistribution) -> Domain:
+    """The domain of one of Optuna's distributions.
+
+    Raises:
+        InvalidInput: If the distribution is of no known kind.
+    """
+    match distribution:
+        case CategoricalDistribution():
+            return choice_domain(name, distribution.choices)
+        case IntDistribution(low=low, high=high, step=step, log=log):
+            size = (high - low) // step + 1
+            return GridDomain(name=name, low=low, step=step, size=size, log=log, integral=True)
+        case FloatDistribution(low=low, high=high, step=None, log=log) if low < high:
+            return ContinuousDomain(name=name, low=low, high=high, log=log)
+        case FloatDistribution(low=low, high=high, step=step):
+            step = step or 1.0
+            size = round((high - low) / step) + 1
+            return GridDomain(
+                name=name,
+                low=low,
+                step=step,
+                size=size,
+                log=False,
+                integral=False,
+                decimals=max(_decimals(low), _decimals(step)),
+            )
+    raise InvalidInput(
+        f"parameter {name!r}",
+        "must be an Optuna CategoricalDistribution, IntDistribution or FloatDistribution, "
+        f"got {type(distribution).__name__}",
+    )
+
+
+def _decimals(value: float) -> int:
+    exponent = Decimal(str(value)).as_tuple().exponent
+    return max(-int(exponent), 0)

@@ -1,0 +1,97 @@
+"""Tables of allowed combinations over numbered variables, and joining them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Indices: TypeAlias = NDArray[np.intp]
+
+MAX_ROWS = 2_000_000
+"""Largest table that is ever built; about 16 MB per variable in it."""
+_MAX_CODE = 2**62
+
+
+class TooWide(Exception):
+    """A table would have more than `MAX_ROWS` rows; carries how many and what it ties together."""
+
+    def __init__(self, rows: int, names: frozenset[str]) -> None:
+        super().__init__(rows, names)
+        self.rows = rows
+        self.names = names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """The allowed combinations of a few variables.
+
+    Attributes:
+        variables: Numbers of the variables, one per column.
+        rows: Shape (m, len(variables)), distinct combinations of states.
+        names: The constraints it stems from.
+        source: The bucket that it is the message of; None for a constraint itself.
+    """
+
+    variables: tuple[int, ...]
+    rows: Indices
+    names: frozenset[str]
+    source: int | None = None
+
+    def columns(self, variables: Sequence[int]) -> Indices:
+        """The columns of some of the variables, shape (m, len(variables))."""
+        return self.rows[:, [self.variables.index(v) for v in variables]]
+
+
+def codes(rows: Indices, sizes: Sequence[int]) -> Indices:
+    """One integer per row, equal exactly for equal rows and ordered like the rows."""
+    code = np.zeros(len(rows), dtype=np.intp)
+    bound = 1
+    for column, size in zip(rows.T, sizes, strict=True):
+        if bound * size >= _MAX_CODE:
+            distinct, code = np.unique(code, return_inverse=True)
+            bound = len(distinct)
+        code = code * size + column
+        bound *= size
+    return code
+
+
+def match(rows: Indices, within: Indices, sizes: Sequence[int]) -> Indices:
+    """For each row its position in sorted, distinct rows that contain it."""
+    both = codes(np.concatenate([within, rows]), sizes)
+    return np.searchsorted(both[: len(within)], both[len(within) :])
+
+
+def join(left: Relation, right: Relation, sizes: Sequence[int]) -> Relation:
+    """The combinations that both relations allow.
+
+    Args:
+        left: Any relation.
+        right: Another one; shared variables must agree.
+        sizes: Number of states by variable.
+
+    Raises:
+        TooWide: If the result would have more than `MAX_ROWS` rows.
+    """
+    names = left.names | right.names
+    shared = [v for v in left.variables if v in right.variables]
+    added = [v for v in right.variables if v not in left.variables]
+    keys = codes(
+        np.concatenate([left.columns(shared), right.columns(shared)]), [sizes[v] for v in shared]
+    )
+    left_keys, right_keys = keys[: len(left.rows)], keys[len(left.rows) :]
+    order = np.argsort(right_keys, kind="stable")
+    right_keys = right_keys[order]
+    first = np.searchsorted(right_keys, left_keys, side="left")
+    matches = np.searchsorted(right_keys, left_keys, side="right") - first
+    total = int(matches.sum())
+    if total > MAX_ROWS:
+        raise TooWide(total, names)
+    left_rows = np.repeat(np.arange(len(left.rows)), matches)
+    offsets = np.arange(total) - np.repeat(np.cumsum(matches) - matches, matches)
+    right_rows = order[np.repeat(first, matches) + offsets]
+    rows = np.concatenate([left.rows[left_rows], right.columns(added)[right_rows]], axis=1)
+    return Relation(variables=(*left.variables, *added), rows=rows, names=names)
