@@ -1,0 +1,229 @@
+"""What all exporters derive from a design point and a config, and how they refuse one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from autotune import Config, DesignPoint, InvalidInput, Problem, Unsupported
+from objectives.exporters.options import Options
+from objectives.scenario import Scenario, scenario
+
+NETWORK_KNOBS = (
+    "collective_algorithm",
+    "in_network_reduction",
+    "cross_site_chunks",
+    "transport",
+    "connections_per_pair",
+    "load_balancing",
+    "congestion_control",
+    "bytes_in_flight",
+)
+"""Set in NCCL, on the NICs and on the switches, whatever the trainer."""
+
+DEFAULTS: Mapping[str, Any] = {
+    "tensor_parallel_degree": 1,
+    "context_parallel_degree": 1,
+    "pipeline_parallel_degree": 1,
+    "data_parallel_shard_degree": 1,
+    "data_parallel_replicate_degree": 1,
+    "expert_parallel_degree": 1,
+    "dimension_order": "tp-cp-pp-shard-replicate",
+    "pipeline_parallel_schedule": "none",
+    "microbatch_size": 1,
+    "virtual_stages_per_rank": 1,
+    "pipeline_parallel_first_stage_less_layers": 0,
+    "pipeline_parallel_last_stage_less_layers": 0,
+    "fsdp_reshard_after_forward": "never",
+    "fsdp_prefetch_depth": 1,
+    "gradient_reduction": "per_step",
+    "gradient_dtype": "fp32",
+    "overlap_gradient_reduction": True,
+    "overlap_parameter_gather": True,
+    "async_pipeline_p2p": True,
+    "async_tensor_parallel": False,
+    "p2p_scatter_gather": True,
+    "activation_checkpoint_mode": "none",
+    "activation_offload_fraction": 0.0,
+    "optimizer_offload_fraction": 0.0,
+    "precision": "bf16",
+    "gradient_compression": "none",
+    "local_steps": 1,
+    **dict.fromkeys(NETWORK_KNOBS),
+}
+"""Every knob that exporters know, with the value of a config that does not have it.
+
+A network knob that the config does not have stays as the machines have it.
+"""
+
+DIMENSIONS: Mapping[str, str] = {
+    "tp": "tensor_parallel_degree",
+    "cp": "context_parallel_degree",
+    "pp": "pipeline_parallel_degree",
+    "shard": "data_parallel_shard_degree",
+    "replicate": "data_parallel_replicate_degree",
+}
+"""The knob with the degree of each dimension of ``dimension_order``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One training job: a scenario and a complete config.
+
+    Attributes:
+        program: What is exported for, such as ``torchtitan v0.2.2``.
+        scenario: The model, cluster and workload.
+        hf_config: The model's Hugging Face keys, for what only a trainer needs.
+        config: A value for every knob in `DEFAULTS`.
+    """
+
+    program: str
+    scenario: Scenario
+    hf_config: Mapping[str, Any]
+    config: Config
+
+    def degree(self, dimension: str) -> int:
+        """Size of one of `DIMENSIONS`."""
+        return int(self.config[DIMENSIONS[dimension]])
+
+    @property
+    def network(self) -> dict[str, Any]:
+        """The network knobs that the config has."""
+        return {knob: self.config[knob] for knob in NETWORK_KNOBS if self.config[knob] is not None}
+
+    @property
+    def data_parallel_degree(self) -> int:
+        """Ranks that read different sequences."""
+        return self.degree("shard") * self.degree("replicate")
+
+    @property
+    def global_batch_size(self) -> int:
+        """Sequences per step."""
+        workload = self.scenario.workload
+        return int(workload.global_batch_tokens // workload.sequence_length)
+
+    @property
+    def microbatches(self) -> int:
+        """Microbatches per step and data-parallel rank."""
+        per_microbatch = self.data_parallel_degree * int(self.config["microbatch_size"])
+        return self.global_batch_size // per_microbatch
+
+    @property
+    def stages(self) -> int:
+        """Pipeline stages, virtual ones counted."""
+        return self.degree("pp") * int(self.config["virtual_stages_per_rank"])
+
+    def refusal(self, knob: str, why: str) -> Unsupported:
+        """The error for a knob's value that the program cannot express.
+
+        Args:
+            knob: Its name.
+            why: What the program lacks, and what would be expressible.
+        """
+        return Unsupported(f"{self.program} cannot express {knob}={self.config[knob]!r}: {why}")
+
+
+Rule = Callable[[Job, str], Options]
+"""How one knob is expressed: the options for its value, or a refusal."""
+
+
+def make_job(program: str, design_point: DesignPoint, config: Config) -> Job:
+    """Read a design point and complete a config with `DEFAULTS`.
+
+    Raises:
+        Unsupported: If the config has a knob that no exporter knows.
+        InvalidInput: If the config does not fit the design point.
+    """
+    unknown = [name for name in config if name not in DEFAULTS]
+    if unknown:
+        knob = unknown[0]
+        raise Unsupported(
+            f"{program} cannot express {knob}={config[knob]!r}: the exporter does not know this "
+            f"knob; it knows {', '.join(DEFAULTS)}"
+        )
+    job = Job(
+        program=program,
+        scenario=scenario(design_point),
+        hf_config=design_point.content["model"],
+        config={**DEFAULTS, **config},
+    )
+    problems = _misfits(job)
+    if problems:
+        raise InvalidInput(f"config for {design_point.name}", problems)
+    return job
+
+
+def expressed(rules: Mapping[str, Rule], job: Job) -> dict[str, Any]:
+    """The options for every knob, in the order of the rules.
+
+    Raises:
+        Unsupported: From the first rule that refuses its knob.
+    """
+    options: dict[str, Any] = {}
+    for knob, rule in rules.items():
+        options.update(rule(job, knob))
+    return options
+
+
+def option(name: str) -> Rule:
+    """A knob that is one option of the program, with the same values."""
+    return lambda job, knob: {name: job.config[knob]}
+
+
+def only(*values: Any, because: str) -> Rule:
+    """A knob of which the program has only some values, and no option to say so."""
+
+    def rule(job: Job, knob: str) -> Options:
+        if job.config[knob] not in values:
+            allowed = ", ".join(repr(value) for value in values)
+            raise job.refusal(knob, f"{because}; expressible: {allowed}")
+        return {}
+
+    return rule
+
+
+def if_split(dimension: str, rule: Rule) -> Rule:
+    """A rule that matters only where a dimension has more than one rank."""
+    return lambda job, knob: rule(job, knob) if job.degree(dimension) > 1 else {}
+
+
+def elsewhere(job: Job, knob: str) -> Options:
+    """A knob that another exporter writes."""
+    return {}
+
+
+def stage_layers(job: Job) -> list[int]:
+    """Layers of each pipeline stage, the first stage first.
+
+    The embedding and the head count as the layers that the first and last stage have less;
+    what does not divide goes to the first stages, one each.
+    """
+    first = int(job.config["pipeline_parallel_first_stage_less_layers"])
+    last = int(job.config["pipeline_parallel_last_stage_less_layers"])
+    each, extra = divmod(job.scenario.model.num_layers + first + last, job.stages)
+    layers = [each + (stage < extra) for stage in range(job.stages)]
+    layers[0] -= first
+    layers[-1] -= last
+    return layers
+
+
+def _misfits(job: Job) -> list[Problem]:
+    problems = []
+    world = sum(building.gpus for building in job.scenario.cluster.buildings)
+    ranks = job.data_parallel_degree * job.degree("tp") * job.degree("cp") * job.degree("pp")
+    if ranks != world:
+        message = f"must multiply to the cluster's {world} GPUs, got {ranks}"
+        problems.append(Problem(path=" x ".join(DIMENSIONS.values()), message=message))
+    order = str(job.config["dimension_order"])
+    if sorted(order.split("-")) != sorted(DIMENSIONS):
+        message = f"must name {', '.join(DIMENSIONS)} once each, got {order!r}"
+        problems.append(Problem(path="dimension_order", message=message))
+    per_microbatch = job.data_parallel_degree * int(job.config["microbatch_size"])
+    if job.global_batch_size % per_microbatch:
+        message = (
+            f"must divide the {job.global_batch_size} sequences of a step over "
+            f"{job.data_parallel_degree} data-parallel ranks, got {job.config['microbatch_size']}"
+        )
+        problems.append(Problem(path="microbatch_size", message=message))
+    return problems

@@ -1,0 +1,182 @@
+"""The network side of a config: NCCL v2.28.9-1 variables, and what NICs and switches must do.
+
+NCCL has one set of variables for all of its connections, so that what is meant for the long
+link also holds inside the buildings; there it does no harm. Settings of NICs and switches are
+comments, since no variable sets them.
+
+References:
+    NCCL v2.28.9-1: ``src/transport/net_ib.cc`` (queue pairs), ``src/init.cc`` (buffers),
+    ``src/graph/tuning.cc`` (``NCCL_ALGO``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from autotune import Config, DesignPoint
+from objectives.exporters.job import (
+    DEFAULTS,
+    Job,
+    Rule,
+    elsewhere,
+    expressed,
+    make_job,
+    only,
+)
+from objectives.exporters.options import OptionList, Options, option_list
+from objectives.exporters.placement import crosses_buildings
+
+_MAX_QUEUE_PAIRS = 128
+_INT_MAX = 2**31 - 1
+
+_HARDWARE = {
+    ("transport", "roce_go_back_n"): "NIC: RoCE v2 with go-back-N retransmission",
+    ("transport", "roce_selective_repeat"): "NIC: RoCE v2 with selective repeat",
+    ("transport", "erasure_coded"): "NIC or gateway: erasure coding on the long link",
+    ("load_balancing", "ecmp"): "switches: ECMP hashing of the five-tuple",
+    ("load_balancing", "e_ecmp"): "switches: ECMP hashing that includes the queue pair",
+    ("load_balancing", "flowlet"): "switches: flowlet or adaptive routing",
+    ("load_balancing", "spray"): "switches: per-packet spraying; NIC: out-of-order delivery",
+    ("congestion_control", "none"): "NIC: DCQCN off; switches: PFC with headroom for the distance",
+    ("congestion_control", "dcqcn"): "NIC: DCQCN on; switches: ECN marking",
+    ("congestion_control", "receiver_driven"): "NIC or library: receiver-driven admission",
+    ("congestion_control", "near_source"): "switches: congestion signals from the near side",
+    ("congestion_control", "distance_aware"): "NIC and switches: distance-aware control",
+}
+
+
+def version() -> OptionList:
+    """The version of NCCL that is written for."""
+    return option_list("nccl-v2.28.9-1")
+
+
+def export(design_point: DesignPoint, config: Config) -> Mapping[str, str]:
+    """Write the network knobs of a config.
+
+    Args:
+        design_point: The model, cluster and workload.
+        config: Any knobs of `DEFAULTS`; the trainer's are left to its own exporter.
+
+    Returns:
+        ``nccl.env``: ``NAME=value`` lines, which a shell sources and ``NCCL_CONF_FILE`` reads.
+
+    Raises:
+        Unsupported: If NCCL cannot express a knob's value.
+        InvalidInput: If the config does not fit the design point.
+    """
+    job = make_job(version().title, design_point, config)
+    variables = expressed(RULES, job)
+    version().check(variables)
+    lines = [
+        f"# For {job.program} (commit {version().commit[:12]}), {design_point.name}.",
+        *(f"# To be set on the {text}" for text in _hardware(job)),
+        *(f"{name}={value}" for name, value in variables.items()),
+    ]
+    return {"nccl.env": "\n".join(lines) + "\n"}
+
+
+def _hardware(job: Job) -> list[str]:
+    return [
+        f"{_HARDWARE[knob, value]} ({knob} = {value})"
+        for knob, value in job.network.items()
+        if (knob, value) in _HARDWARE
+    ]
+
+
+def _if_given(rule: Rule) -> Rule:
+    """A rule for a knob that the config may leave as the machines have it."""
+    return lambda job, knob: {} if job.config[knob] is None else rule(job, knob)
+
+
+def _transport(job: Job, knob: str) -> Options:
+    if job.config[knob] == "tcp":
+        raise job.refusal(
+            knob,
+            "NCCL_NET=Socket would take every connection off RDMA, also inside the buildings; "
+            "expressible: a RoCE transport",
+        )
+    return {**_hardware_setting(job, knob), "NCCL_NET": "IB"}
+
+
+def _hardware_setting(job: Job, knob: str) -> Options:
+    """Checked here, written by `_hardware`."""
+    values = [value for name, value in _HARDWARE if name == knob]
+    return only(*values, because="no NIC or switch setting is known for it")(job, knob)
+
+
+def _load_balancing(job: Job, knob: str) -> Options:
+    """Adaptive routing lets NCCL's messages arrive out of order."""
+    adaptive = job.config[knob] in ("flowlet", "spray")
+    return {**_hardware_setting(job, knob), "NCCL_IB_ADAPTIVE_ROUTING": int(adaptive)}
+
+
+def _connections(job: Job, knob: str) -> Options:
+    pairs = int(job.config[knob])
+    if pairs > _MAX_QUEUE_PAIRS:
+        raise job.refusal(knob, f"expressible: up to {_MAX_QUEUE_PAIRS} queue pairs")
+    return {
+        "NCCL_IB_QPS_PER_CONNECTION": pairs,
+        # Without it a message takes one queue pair, and the others stand idle.
+        "NCCL_IB_SPLIT_DATA_ON_QPS": int(pairs > 1),
+    }
+
+
+def _bytes_in_flight(job: Job, knob: str) -> Options:
+    """NCCL keeps at most one channel's buffer in flight, which its queue pairs share."""
+    connections = int(job.config["connections_per_pair"] or 1)
+    buffer = int(job.config[knob]) * connections
+    if buffer > _INT_MAX:
+        raise job.refusal(
+            knob,
+            f"NCCL_BUFFSIZE holds for all {connections} connections of a pair together and is "
+            f"at most {_INT_MAX} bytes, and they need {buffer}",
+        )
+    return {"NCCL_BUFFSIZE": buffer}
+
+
+def _algorithm(job: Job, knob: str) -> Options:
+    """NCCL chooses among the algorithms listed, for the collectives that have them."""
+    switched = bool(job.config["in_network_reduction"])
+    match job.config[knob]:
+        case "ring":
+            return {"NCCL_ALGO": "Ring,NVLS" if switched else "Ring"}
+        case "tree":
+            return {"NCCL_ALGO": "allreduce:Tree,NVLSTree,NVLS" if switched else "allreduce:Tree"}
+        case "hierarchical":
+            _check_hierarchy(job, knob)
+            return {"NCCL_ALGO": "Ring,NVLS" if switched else "Ring"}
+    raise job.refusal(knob, "expressible: 'ring', 'tree', 'hierarchical'")
+
+
+def _check_hierarchy(job: Job, knob: str) -> None:
+    """The trainer's groups make the hierarchy: shards inside a building, replicas across."""
+    if crosses_buildings(job, ("cp", "shard")):
+        raise job.refusal(
+            knob,
+            "one group of shards spans the buildings, and NCCL reduces a group in one level; "
+            "expressible: 'ring', 'tree', or data_parallel_replicate_degree equal to the number "
+            "of buildings, with the replicas outermost in dimension_order",
+        )
+
+
+def _in_network(job: Job, knob: str) -> Options:
+    """Reduction inside the NVLink switch."""
+    return {"NCCL_NVLS_ENABLE": int(bool(job.config[knob]))}
+
+
+_NETWORK_RULES: Mapping[str, Rule] = {
+    "transport": _transport,
+    "connections_per_pair": _connections,
+    "load_balancing": _load_balancing,
+    "congestion_control": _hardware_setting,
+    "bytes_in_flight": _bytes_in_flight,
+    "collective_algorithm": _algorithm,
+    "in_network_reduction": _in_network,
+    "cross_site_chunks": only(1, because="it has no chunking of its own for long links"),
+}
+
+RULES: Mapping[str, Rule] = {
+    **{knob: elsewhere for knob in DEFAULTS if knob not in _NETWORK_RULES},
+    **{knob: _if_given(rule) for knob, rule in _NETWORK_RULES.items()},
+}
+"""How each knob is expressed."""
