@@ -2,8 +2,8 @@
 
 Every function takes numbers or arrays of shape (n,) that broadcast: ranks ``n``, payload ``S`` in
 bytes (the whole vector that every rank has at the end or the start), bandwidth ``B`` in byte/s
-per rank and direction, latency ``a`` in seconds per hop. Groups that span several tiers are in
-`objectives.physics.traffic`.
+per rank and direction, latency ``a`` in seconds per hop, channels ``C`` that run a ring side by
+side on parts of the vector. Groups that span several tiers are in `objectives.physics.traffic`.
 
 References:
     Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication Operations in
@@ -19,38 +19,75 @@ import numpy as np
 from objectives.physics.arrays import FloatArray, Numbers
 
 
-def ring_all_gather_s(
-    *, ranks: Numbers, payload_bytes: Numbers, bandwidth_bytes_per_s: Numbers, latency_s: Numbers
+def stepped_s(
+    *, transfer_s: Numbers, latency_s: Numbers, steps: Numbers, channels: Numbers = 1
 ) -> FloatArray:
-    """Seconds of a ring all-gather or reduce-scatter: (n-1)/n * S/B + (n-1) a.
+    """Seconds of a transfer in steps that each wait for the one before.
+
+    While one channel waits for a hop the others send, so a step of r takes
+    max(t/r, t/(r C) + a) and only the last one shows its hop in full. One channel gives t + r a.
+
+    Args:
+        transfer_s: t, of all steps at full rate.
+        latency_s: r a, of all steps.
+        steps: r; 0 where nothing is sent.
+        channels: C, at least 1.
+    """
+    t = np.asarray(transfer_s, dtype=np.float64)
+    last = 1 / np.maximum(np.asarray(steps, dtype=np.float64), 1.0)
+    others = np.maximum(t, t / channels + latency_s)
+    return np.asarray(last * (t + latency_s) + (1 - last) * others, dtype=np.float64)
+
+
+def ring_all_gather_s(
+    *,
+    ranks: Numbers,
+    payload_bytes: Numbers,
+    bandwidth_bytes_per_s: Numbers,
+    latency_s: Numbers,
+    channels: Numbers = 1,
+) -> FloatArray:
+    """Seconds of a ring all-gather or reduce-scatter: (n-1)/n * S/B + (n-1) a on one channel.
 
     Args:
         ranks: Ranks in the ring, at least 1.
         payload_bytes: The whole gathered (or to be scattered) vector.
         bandwidth_bytes_per_s: Per rank and direction.
         latency_s: Per hop.
+        channels: That share the vector.
     """
     count = np.asarray(ranks, dtype=np.float64)
-    moved = (count - 1) / count * payload_bytes
-    return np.asarray(moved / bandwidth_bytes_per_s + (count - 1) * latency_s, dtype=np.float64)
+    return stepped_s(
+        transfer_s=(count - 1) / count * payload_bytes / bandwidth_bytes_per_s,
+        latency_s=(count - 1) * latency_s,
+        steps=count - 1,
+        channels=channels,
+    )
 
 
 def ring_all_reduce_s(
-    *, ranks: Numbers, payload_bytes: Numbers, bandwidth_bytes_per_s: Numbers, latency_s: Numbers
+    *,
+    ranks: Numbers,
+    payload_bytes: Numbers,
+    bandwidth_bytes_per_s: Numbers,
+    latency_s: Numbers,
+    channels: Numbers = 1,
 ) -> FloatArray:
-    """Seconds of a ring all-reduce: 2 (n-1)/n * S/B + 2 (n-1) a.
+    """Seconds of a ring all-reduce: 2 (n-1)/n * S/B + 2 (n-1) a on one channel.
 
     Args:
         ranks: Ranks in the ring, at least 1.
         payload_bytes: The reduced vector.
         bandwidth_bytes_per_s: Per rank and direction.
         latency_s: Per hop.
+        channels: That share the vector.
     """
-    return 2 * ring_all_gather_s(
-        ranks=ranks,
-        payload_bytes=payload_bytes,
-        bandwidth_bytes_per_s=bandwidth_bytes_per_s,
-        latency_s=latency_s,
+    count = np.asarray(ranks, dtype=np.float64)
+    return stepped_s(
+        transfer_s=2 * (count - 1) / count * payload_bytes / bandwidth_bytes_per_s,
+        latency_s=2 * (count - 1) * latency_s,
+        steps=2 * (count - 1),
+        channels=channels,
     )
 
 

@@ -8,9 +8,10 @@ from typing import Protocol
 import numpy as np
 
 from objectives.physics.arrays import FloatArray, Numbers
+from objectives.physics.collectives import stepped_s
 from objectives.physics.long_link import LongLink, LongLinkKnobs, share
 from objectives.physics.network_constants import NetworkConstants, network_constants
-from objectives.physics.tiers import BUILDING, NODE, REGION, SITE, TIERS, ZONE, TierSizes
+from objectives.physics.tiers import REGION, SITE, TIERS, ZONE, TierSizes
 from objectives.physics.traffic import Demand
 
 
@@ -145,12 +146,21 @@ def duration(demand: Demand, fabric: Fabric, *, chunks: Numbers = 1) -> Duration
     figures = [_tier_seconds(demand, fabric, tier) for tier in range(len(TIERS))]
     transfer = tuple(seconds for seconds, _ in figures)
     latency = tuple(seconds for _, seconds in figures)
-    slowest = _slowest(demand, fabric, transfer, latency, chunks)
-    summed = sum(transfer, start=np.zeros_like(slowest))
-    waiting = sum(latency, start=np.zeros_like(slowest))
-    count = np.asarray(chunks, dtype=np.float64)
-    phased = summed / count + waiting + (count - 1) * slowest
-    flat = np.max(np.stack(transfer), axis=0) + waiting
+    channels = fabric.constants.collective_channels
+    flat = stepped_s(
+        transfer_s=np.max(np.stack(transfer), axis=0),
+        latency_s=np.sum(np.stack(latency), axis=0),
+        steps=np.sum(np.stack(demand.hops), axis=0),
+        channels=channels,
+    )
+    phases = [
+        stepped_s(transfer_s=t / chunks, latency_s=a, steps=r, channels=channels)
+        for t, a, r in zip(transfer, latency, demand.hops, strict=True)
+    ]
+    further = (np.asarray(chunks, dtype=np.float64) - 1) * _slowest(
+        demand, fabric, phases, transfer, chunks
+    )
+    phased = np.sum(np.stack(phases), axis=0) + further
     return Duration(
         transfer_s=transfer,
         latency_s=latency,
@@ -199,22 +209,18 @@ def _tier_seconds(demand: Demand, fabric: Fabric, tier: int) -> tuple[FloatArray
 def _slowest(
     demand: Demand,
     fabric: Fabric,
+    phases: list[FloatArray],
     transfer: tuple[FloatArray, ...],
-    latency: tuple[FloatArray, ...],
     chunks: Numbers,
 ) -> FloatArray:
     """What each further chunk adds: the stage that holds the others up."""
-    count = np.asarray(chunks, dtype=np.float64)
-    per_chunk = [seconds / count for seconds in transfer]
-    for tier in (NODE, ZONE, BUILDING):
-        per_chunk[tier] = per_chunk[tier] + latency[tier]
+    stages = phases[:SITE]
     for tier in (SITE, REGION):
-        per_chunk[tier] = per_chunk[tier] + np.where(
-            transfer[tier] > 0, fabric.constants.step_overhead_s, 0.0
-        )
+        launch = np.where(transfer[tier] > 0, fabric.constants.step_overhead_s, 0.0)
+        stages.append(transfer[tier] / chunks + launch)
     card = fabric.links[ZONE].bandwidth_bytes_per_s
-    outside = sum(demand.endpoint_bytes[ZONE:], start=np.zeros_like(transfer[0])) / card / count
-    return np.asarray(np.max(np.stack([*per_chunk, outside]), axis=0))
+    stages.append(np.sum(np.stack(demand.endpoint_bytes[ZONE:]), axis=0) / card / chunks)
+    return np.asarray(np.max(np.stack(stages), axis=0))
 
 
 def _tier_link(figures: LinkFigures, efficiency: float, constants: NetworkConstants) -> TierLink:

@@ -17,6 +17,7 @@ class NetworkConstants:
         switch_reduction_efficiency: The same where the switch reduces.
         network_link_efficiency: Of a network card's nominal rate that collectives reach.
         step_overhead_s: Software and protocol per step of a collective, beside the wire.
+        collective_channels: Parts of a vector that run the same ring side by side.
         packet_bytes: Payload of a RoCE packet.
         tcp_segment_bytes: Payload of a TCP segment.
         tcp_mathis_factor: C of the Mathis bound.
@@ -38,6 +39,7 @@ class NetworkConstants:
     switch_reduction_efficiency: float
     network_link_efficiency: float
     step_overhead_s: float
+    collective_channels: float
     packet_bytes: float
     tcp_segment_bytes: float
     tcp_mathis_factor: float
