@@ -58,17 +58,35 @@ def format_quantity(value: float, unit: str = "") -> str:
         >>> format_quantity(0.4321, "fraction"), format_quantity(16384)
         ('43.2 %', '16,384')
     """
+    factor, symbol = shown_unit(value, unit)
+    return f"{_number(value * factor)} {symbol}".rstrip()
+
+
+def shown_unit(value: float, unit: str = "") -> tuple[float, str]:
+    """Find the prefix that suits a value, for axes and columns that share one.
+
+    Args:
+        value: In ``unit``; of many, the largest.
+        unit: As in `format_quantity`.
+
+    Returns:
+        The factor to multiply values by, and what to call their unit then.
+
+    Examples:
+        >>> shown_unit(1.6e12, "byte/s")
+        (8e-12, 'Tbit/s')
+    """
     if unit == "fraction":
-        return f"{_number(100 * value)} %"
+        return 100.0, "%"
     if unit not in _SHOWN:
-        return f"{_number(value)} {unit}".rstrip()
+        return 1.0, unit
     symbol, factor, smallest, largest = _SHOWN[unit]
     scaled = _rounded(value * factor)
     if scaled == 0 or not math.isfinite(scaled):
-        return f"{_number(scaled)} {symbol}"
+        return factor, symbol
     exponent = 3 * math.floor(math.log10(abs(scaled)) / 3 + 1e-12)
     exponent = min(max(exponent, smallest), largest)
-    return f"{_number(scaled / 10.0**exponent)} {_PREFIXES[exponent]}{symbol}"
+    return factor / 10.0**exponent, f"{_PREFIXES[exponent]}{symbol}"
 
 
 def format_change(new: float, old: float, metric: Metric) -> str:
