@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autotune.jsonable import canonical_json
@@ -21,7 +21,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """
     lines = list(_parameter_lines(old["parameters"], new["parameters"]))
     for kind in ("constraints", "conditions", "compounds"):
-        lines += _rule_lines(kind[:-1], old[kind], new[kind])
+        lines += _rule_lines(kind[:-1], old, new)
     return lines
 
 
@@ -59,20 +59,33 @@ def _range(distribution: Mapping[str, Any]) -> str:
 
 
 def _rule_lines(kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    for name in sorted(old.keys() | new.keys()):
-        if name not in old:
+    before, after = old[f"{kind}s"], new[f"{kind}s"]
+    for name in sorted(before.keys() | after.keys()):
+        if name not in before:
             yield f"{kind} {name}: added"
-        elif name not in new:
+        elif name not in after:
             yield f"{kind} {name}: removed"
-        elif old[name] != new[name]:
-            keys = sorted(k for k in old[name].keys() | new[name].keys() if k != "truth")
+        elif before[name] != after[name]:
+            keys = sorted(k for k in before[name].keys() | after[name].keys() if k != "truth")
             changes = [
-                f"{key} was {canonical_json(old[name].get(key))}, "
-                f"is {canonical_json(new[name].get(key))}"
+                f"{key} was {canonical_json(before[name].get(key))}, "
+                f"is {canonical_json(after[name].get(key))}"
                 for key in keys
-                if old[name].get(key) != new[name].get(key)
+                if before[name].get(key) != after[name].get(key)
             ]
-            yield f"{kind} {name}: {'; '.join(changes) or 'holds for other values than before'}"
+            if changes:
+                yield f"{kind} {name}: {'; '.join(changes)}"
+            elif not _reads_changed(before[name]["reads"], old, new):
+                yield f"{kind} {name}: holds for other values than before"
+
+
+def _reads_changed(reads: Sequence[str], old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether the values a predicate is asked for changed, so that its answers must have."""
+    compounds = [old["compounds"], new["compounds"]]
+    joint = {m for rules in compounds for rule in rules.values() for m in rule["parameters"]}
+    return any(old["parameters"].get(n) != new["parameters"].get(n) for n in reads) or (
+        compounds[0] != compounds[1] and not joint.isdisjoint(reads)
+    )
 
 
 def renamed(value: Any, aliases: Mapping[Any, Any]) -> Any:

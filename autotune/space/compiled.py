@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.errors import InvalidInput
+from autotune.errors import InvalidInput, Problem
 from autotune.space.constraints import Compound, Condition, Constraint
 from autotune.space.domains import ContinuousDomain, DiscreteDomain, Domain, Indices
 from autotune.space.elimination import (
@@ -28,6 +29,8 @@ from autotune.space.units import Unit, make_units
 from autotune.space.validation import discrete
 
 _MAX_INT64 = 2**63 - 1
+_EXPLAIN_S = 3.0
+"""How long to look for fewer constraints to blame for a contradiction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,14 +137,8 @@ def compile_space(
     numbered = discrete(domains)
     units = make_units(numbered, [c for c in conditions if c.parameter in numbered], compounds)
     graph = FactorGraph(domains=numbered, units=units)
-    tables = {}
-    for constraint in sorted(constraints, key=lambda c: c.name):
-        table = add_constraint(graph, constraint)
-        if table is not None:
-            tables[constraint.name] = table
-    for condition in sorted(conditions, key=lambda c: c.name):
-        if condition.parameter in numbered:
-            add_condition(graph, condition)
+    rules = (*constraints, *(c for c in conditions if c.parameter in numbered))
+    tables = _add_all(graph, sorted(rules, key=lambda rule: rule.name))
     buckets = _eliminate(graph, compounds)
     counts = count(buckets)
     bound = {bucket.variable for bucket in buckets}
@@ -163,6 +160,30 @@ def compile_space(
             *(units[number].size for number in free),
         ),
     )
+
+
+def _add_all(graph: FactorGraph, rules: Sequence[Constraint | Condition]) -> dict[str, Table]:
+    """Compile every rule, or report all that cannot be.
+
+    Raises:
+        InvalidInput: With the problems of all rules.
+    """
+    tables: dict[str, Table] = {}
+    errors: list[InvalidInput] = []
+    for rule in rules:
+        graph.announce(rule.name, rule.reads)
+    for rule in rules:
+        try:
+            if isinstance(rule, Condition):
+                add_condition(graph, rule)
+            elif table := add_constraint(graph, rule):
+                tables[rule.name] = table
+        except InvalidInput as error:
+            errors.append(error)
+    if errors:
+        problems = [Problem(path=e.what, message=p.message) for e in errors for p in e.problems]
+        raise InvalidInput("search space", problems) from errors[0]
+    return tables
 
 
 def _activity(
@@ -216,7 +237,10 @@ def _eliminate(graph: FactorGraph, compounds: Sequence[Compound]) -> tuple[Bucke
 def _smallest_conflict(graph: FactorGraph, names: frozenset[str]) -> frozenset[str]:
     """Leave out constraints one by one as long as the rest still contradicts itself."""
     conflict = names
+    started = time.monotonic()
     for name in sorted(names):
+        if time.monotonic() - started > _EXPLAIN_S:
+            break
         if len(conflict) > 1 and _contradicts(graph, conflict - {name}):
             conflict = conflict - {name}
     return conflict

@@ -11,15 +11,23 @@ References:
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from autotune.space.relations import Indices, Relation, codes, join, match
+from autotune.space.ordering import elimination_orders
+from autotune.space.relations import (
+    Indices,
+    Relation,
+    TooWide,
+    codes,
+    consistent,
+    join_all,
+    match,
+)
 
 _MAX_EXACT = 2.0**62
 
@@ -79,11 +87,27 @@ def eliminate(relations: Sequence[Relation], sizes: Sequence[int]) -> tuple[Buck
 
     Raises:
         Contradiction: If nothing satisfies the relations.
-        TooWide: If a table would have more than `MAX_ROWS` rows.
+        TooWide: If a table would have more than `MAX_ROWS` rows in every order tried.
     """
+    reduced = consistent(relations, sizes)
+    if any(len(relation.rows) == 0 for relation in reduced):
+        raise Contradiction(frozenset().union(*(relation.names for relation in relations)))
+    wide: TooWide | None = None
+    for order in elimination_orders([relation.variables for relation in reduced], sizes):
+        try:
+            return _eliminate_in(order, reduced, sizes)
+        except TooWide as error:
+            wide = error if wide is None or error.rows < wide.rows else wide
+    assert wide is not None
+    raise wide
+
+
+def _eliminate_in(
+    order: Sequence[int], relations: Sequence[Relation], sizes: Sequence[int]
+) -> tuple[Bucket, ...]:
     pool = list(relations)
     buckets: list[Bucket] = []
-    for variable in _order([relation.variables for relation in relations], sizes):
+    for variable in order:
         here = [relation for relation in pool if variable in relation.variables]
         pool = [relation for relation in pool if variable not in relation.variables]
         bucket, message = _bucket(variable, here, sizes, number=len(buckets))
@@ -93,59 +117,10 @@ def eliminate(relations: Sequence[Relation], sizes: Sequence[int]) -> tuple[Buck
     return _reduced(buckets)
 
 
-def _order(scopes: Sequence[tuple[int, ...]], sizes: Sequence[int]) -> list[int]:
-    """The better of the min-weight and min-fill orders, by the total size of their tables."""
-    return min(
-        (_greedy(scopes, sizes, cost) for cost in (_weight, _fill)), key=lambda found: found[0]
-    )[1]
-
-
-def _greedy(
-    scopes: Sequence[tuple[int, ...]],
-    sizes: Sequence[int],
-    cost: Callable[[int, dict[int, set[int]], Sequence[int]], tuple[float, float]],
-) -> tuple[float, list[int]]:
-    neighbours: dict[int, set[int]] = {}
-    for scope in scopes:
-        for variable in scope:
-            neighbours.setdefault(variable, set()).update(scope)
-    for variable, others in neighbours.items():
-        others.discard(variable)
-    order: list[int] = []
-    total = 0.0
-    while neighbours:
-        chosen = min(sorted(neighbours), key=lambda v: cost(v, neighbours, sizes))
-        around = neighbours.pop(chosen)
-        total += math.exp(_log_size(chosen, around, sizes))
-        for variable in around:
-            neighbours[variable] |= around
-            neighbours[variable] -= {chosen, variable}
-        order.append(chosen)
-    return total, order
-
-
-def _log_size(variable: int, around: set[int], sizes: Sequence[int]) -> float:
-    return sum(math.log(max(sizes[v], 1)) for v in (variable, *around))
-
-
-def _weight(
-    variable: int, neighbours: dict[int, set[int]], sizes: Sequence[int]
-) -> tuple[float, float]:
-    return (_log_size(variable, neighbours[variable], sizes), 0.0)
-
-
-def _fill(
-    variable: int, neighbours: dict[int, set[int]], sizes: Sequence[int]
-) -> tuple[float, float]:
-    around = neighbours[variable]
-    missing = sum(len(around - neighbours[v]) - 1 for v in around)
-    return (missing, _log_size(variable, around, sizes))
-
-
 def _bucket(
     variable: int, here: Sequence[Relation], sizes: Sequence[int], number: int
 ) -> tuple[Bucket, Relation]:
-    joined = _join_all(here, sizes)
+    joined = join_all(here, sizes)
     if len(joined.rows) == 0:
         raise Contradiction(joined.names)
     separator = tuple(sorted(v for v in joined.variables if v != variable))
@@ -179,18 +154,6 @@ def _bucket(
         source=number,
     )
     return bucket, message
-
-
-def _join_all(relations: Sequence[Relation], sizes: Sequence[int]) -> Relation:
-    """Join the smallest first, then always the one that adds the fewest variables."""
-    waiting = sorted(relations, key=lambda relation: len(relation.rows))
-    joined = waiting.pop(0)
-    while waiting:
-        present = set(joined.variables)
-        nearest = min(waiting, key=lambda r: (len(set(r.variables) - present), len(r.rows)))
-        waiting.remove(nearest)
-        joined = join(joined, nearest, sizes)
-    return joined
 
 
 def _reduced(buckets: Sequence[Bucket]) -> tuple[Bucket, ...]:

@@ -20,6 +20,7 @@ from autotune.space.constraints import (
     Truth,
 )
 from autotune.space.domains import DiscreteDomain, Indices
+from autotune.space.ordering import arrangement
 from autotune.space.relations import MAX_ROWS, Relation, TooWide
 from autotune.space.units import Unit
 
@@ -81,15 +82,27 @@ class FactorGraph:
         units: The units, by number.
         sizes: Number of states by variable.
         relations: What has been compiled so far.
+        scopes: The units that each constraint reads, by name.
     """
 
     domains: Mapping[str, DiscreteDomain]
     units: tuple[Unit, ...]
     sizes: list[int] = field(default_factory=list)
     relations: list[Relation] = field(default_factory=list)
+    scopes: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.sizes = [unit.size for unit in self.units]
+
+    def announce(self, name: str, reads: Sequence[str]) -> None:
+        """Say what a constraint will read, for a good order of the products."""
+        self.scopes[name] = tuple(self.units_of(reads))
+
+    def chained(self, name: str, parameters: Sequence[str]) -> dict[int, tuple[str, ...]]:
+        """The units that set some parameters, in the order in which to multiply them."""
+        units = self.units_of(parameters)
+        others = [scope for other, scope in self.scopes.items() if other != name]
+        return {unit: units[unit] for unit in arrangement(list(units), others)}
 
     def unit_of(self, parameter: str) -> int:
         """Number of the unit that sets a parameter."""
@@ -220,7 +233,7 @@ def _ask(
 
 
 def _add_product(graph: FactorGraph, product: Product) -> None:
-    *first, last = list(graph.units_of(product.factors).items())
+    *first, last = list(graph.chained(product.name, product.factors).items())
     last_values = _unit_values(graph, product.name, *last)
     if not first:
         rows = np.flatnonzero(last_values == product.equals)[:, None]
@@ -241,8 +254,12 @@ def _add_divides(graph: FactorGraph, divides: Divides) -> None:
     if isinstance(divides.dividend, int):
         right, dividends = None, np.array([divides.dividend])
     else:
-        right, dividends = _chain(graph, divides.name, graph.units_of(divides.dividend), of=None)
-    left, divisors = _chain(graph, divides.name, graph.units_of(divides.divisor), of=dividends)
+        right, dividends = _chain(
+            graph, divides.name, graph.chained(divides.name, divides.dividend), of=None
+        )
+    left, divisors = _chain(
+        graph, divides.name, graph.chained(divides.name, divides.divisor), of=dividends
+    )
     if right is None or right == left:
         rows = np.flatnonzero(dividends % divisors == 0)[:, None]
         graph.add([left], rows, divides.name)

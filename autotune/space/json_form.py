@@ -172,3 +172,29 @@ def aliases_from_json(data: Mapping[str, Sequence[Sequence[Any]]]) -> dict[str, 
     return {
         name: {_tuples(old): _tuples(new) for old, new in pairs} for name, pairs in data.items()
     }
+
+
+def declaration_from_json(
+    data: Mapping[str, Any], predicates: Mapping[str, Callable[..., Truth]]
+) -> dict[str, Any]:
+    """The arguments of `SearchSpace` from what `SearchSpace.to_json` gave.
+
+    Raises:
+        InvalidInput: If the data do not have that form.
+    """
+    try:
+        return {
+            "parameters": {name: distribution_from_json(d) for name, d in data["parameters"]},
+            "constraints": [constraint_from_json(c, predicates) for c in data["constraints"]],
+            "conditions": [Condition(**condition) for condition in data["conditions"]],
+            "compounds": [Compound(**compound) for compound in data["compounds"]],
+            "defaults": data["defaults"],
+            "aliases": aliases_from_json(data["aliases"]),
+        }
+    except (KeyError, TypeError, ValueError, zlib.error) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(
+            "stored search space",
+            f"must be what SearchSpace.to_json gave, got {type(error).__name__}: {error}",
+        ) from error

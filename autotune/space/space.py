@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution
 
 from autotune.errors import InvalidInput, Problem
-from autotune.jsonable import canonical_json, fingerprint, to_jsonable
+from autotune.jsonable import fingerprint, to_jsonable
 from autotune.space import changes, checking, encoding, json_form, projection, sampling
 from autotune.space.compiled import Compiled, compile_space
 from autotune.space.constraints import Compound, Condition, Constraint
-from autotune.space.domains import ChoiceDomain, ContinuousDomain, domain_of, identity, plain
+from autotune.space.domains import ChoiceDomain, ContinuousDomain, identity, plain
+from autotune.space.keys import Keys, make_keys
 from autotune.space.optuna_form import OptunaForm, optuna_form
-from autotune.space.validation import declaration_problems
+from autotune.space.validation import valid_domains
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +51,7 @@ class SearchSpace:
     aliases: Mapping[str, Mapping[Any, Any]] = field(default_factory=dict)
     _compiled: Compiled = field(init=False, repr=False)
     _optuna: OptunaForm = field(init=False, repr=False)
+    _keys: Keys = field(init=False, repr=False)
     _fingerprint: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -57,14 +59,10 @@ class SearchSpace:
             object.__setattr__(self, name, tuple(getattr(self, name)))
         for name in ("parameters", "defaults", "aliases"):
             object.__setattr__(self, name, dict(getattr(self, name)))
-        domains = {name: domain_of(name, d) for name, d in self.parameters.items()}
-        problems = declaration_problems(
-            domains, self.constraints, self.conditions, self.compounds, self.defaults
-        )
-        if problems:
-            raise InvalidInput("search space", problems)
+        domains = valid_domains(self)
         compiled = compile_space(domains, self.constraints, self.conditions, self.compounds)
         object.__setattr__(self, "_compiled", compiled)
+        object.__setattr__(self, "_keys", make_keys(domains))
         form = optuna_form(self.parameters, domains, self.compounds)
         object.__setattr__(self, "_optuna", form)
         object.__setattr__(self, "_fingerprint", fingerprint(self._identity()))
@@ -119,7 +117,7 @@ class SearchSpace:
         plain = checking.normalised(self._compiled, config)
         if plain is None:
             raise InvalidInput("config", self.explain(config))
-        return canonical_json(plain)
+        return self._keys.of(plain)
 
     # Getting configs
 
@@ -147,6 +145,8 @@ class SearchSpace:
                 "search space",
                 f"cannot be enumerated, {names} is continuous; give the distribution a step",
             )
+        if chunk_size < 1:
+            raise InvalidInput("chunk_size", f"must be at least 1, got {chunk_size}")
         return sampling.walk(self._compiled, chunk_size)
 
     @overload
@@ -256,18 +256,10 @@ class SearchSpace:
             predicates: Functions by constraint name; the stored answers are used without one.
 
         Raises:
-            InvalidInput: If a function answers otherwise than the stored one did.
+            InvalidInput: If the data are not a space's, or if a function answers otherwise than
+                the stored one did.
         """
-        space = cls(
-            {name: json_form.distribution_from_json(d) for name, d in data["parameters"]},
-            constraints=[
-                json_form.constraint_from_json(c, predicates or {}) for c in data["constraints"]
-            ],
-            conditions=[Condition(**condition) for condition in data["conditions"]],
-            compounds=[Compound(**compound) for compound in data["compounds"]],
-            defaults=data["defaults"],
-            aliases=json_form.aliases_from_json(data["aliases"]),
-        )
+        space = cls(**json_form.declaration_from_json(data, predicates or {}))
         problems = [
             Problem(
                 path=stored["name"], message="its function answers otherwise than the stored one"
@@ -332,7 +324,7 @@ class SearchSpace:
         return checking.satisfied(self._compiled, self.constraints, self.compounds, config)
 
     def _is_free(self, config: Mapping[str, Any], exclude: Collection[str]) -> bool:
-        return not exclude or canonical_json(config) not in exclude
+        return not exclude or self._keys.of(config) not in exclude
 
     def _plain_column(self, name: str, column: NDArray[Any]) -> list[Any]:
         domain = self._compiled.domains[name]

@@ -4,32 +4,65 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from autotune.errors import Problem
+from optuna.distributions import BaseDistribution
+
+from autotune.errors import InvalidInput, Problem
 from autotune.space.constraints import Compound, Condition, Constraint
-from autotune.space.domains import ContinuousDomain, DiscreteDomain, Domain
+from autotune.space.domains import ContinuousDomain, DiscreteDomain, Domain, domain_of
 from autotune.space.relations import MAX_ROWS
 from autotune.space.units import compound_problems
 
 
-def declaration_problems(
-    domains: Mapping[str, Domain],
-    constraints: Sequence[Constraint],
-    conditions: Sequence[Condition],
-    compounds: Sequence[Compound],
-    defaults: Mapping[str, Any],
-) -> list[Problem]:
-    """Everything wrong with a declaration."""
-    if not domains:
-        return [Problem(path="parameters", message="must name at least one parameter")]
-    problems = [
-        Problem(path=name or "parameters", message=f"a name must be non-empty text, got {name!r}")
-        for name in domains
-        if not isinstance(name, str) or not name
-    ]
-    names = [item.name for item in (*constraints, *compounds)]
-    problems += _twice(names, "constraint or compound")
+class Declaration(Protocol):
+    """What is declared of a space; see `SearchSpace` for the meaning."""
+
+    @property
+    def parameters(self) -> Mapping[str, BaseDistribution]: ...  # noqa: D102
+    @property
+    def constraints(self) -> Sequence[Constraint]: ...  # noqa: D102
+    @property
+    def conditions(self) -> Sequence[Condition]: ...  # noqa: D102
+    @property
+    def compounds(self) -> Sequence[Compound]: ...  # noqa: D102
+    @property
+    def defaults(self) -> Mapping[str, Any]: ...  # noqa: D102
+    @property
+    def aliases(self) -> Mapping[str, Mapping[Any, Any]]: ...  # noqa: D102
+
+
+def valid_domains(declared: Declaration) -> dict[str, Domain]:
+    """The domains of a declaration.
+
+    Raises:
+        InvalidInput: With everything wrong with the declaration.
+    """
+    domains: dict[str, Domain] = {}
+    problems: list[Problem] = []
+    if not declared.parameters:
+        problems.append(Problem(path="parameters", message="must name at least one parameter"))
+    for name, distribution in declared.parameters.items():
+        if not isinstance(name, str) or not name:
+            message = f"a name must be non-empty text, got {name!r}"
+            problems.append(Problem(path="parameters", message=message))
+            continue
+        try:
+            domains[name] = domain_of(name, distribution)
+        except InvalidInput as error:
+            problems += [Problem(path=error.what, message=p.message) for p in error.problems]
+    # With a parameter missing every rule that reads it would be reported as well.
+    problems = problems or _rule_problems(domains, declared)
+    if problems:
+        raise InvalidInput("search space", problems)
+    return domains
+
+
+def _rule_problems(domains: Mapping[str, Domain], declared: Declaration) -> list[Problem]:
+    constraints, compounds = declared.constraints, declared.compounds
+    conditions = declared.conditions
+    problems: list[Problem] = []
+    problems += _twice([item.name for item in (*constraints, *compounds)], "constraint or compound")
     problems += _twice([c.parameter for c in conditions], "condition")
     problems += _twice([name for c in compounds for name in c.parameters], "compound's member")
     for constraint in constraints:
@@ -38,7 +71,8 @@ def declaration_problems(
         problems += _condition_problems(domains, condition)
     for compound in compounds:
         problems += _compound_problems(domains, compound)
-    problems += _default_problems(domains, defaults)
+    problems += _default_problems(domains, declared.defaults)
+    problems += _alias_problems(domains, declared.aliases)
     return problems
 
 
@@ -104,6 +138,24 @@ def _default_problems(
         if name in domains and not _contains(domains[name], value):
             message = f"must be {domains[name].describe()}, got {value!r}"
             yield Problem(path=f"defaults.{name}", message=message)
+
+
+def _alias_problems(
+    domains: Mapping[str, Domain], aliases: Mapping[str, Mapping[Any, Any]]
+) -> Iterator[Problem]:
+    for name, renamed in aliases.items():
+        path = f"aliases.{name}"
+        if name not in domains:
+            message = f"is no parameter; there are: {', '.join(domains)}"
+            yield Problem(path=path, message=message)
+            continue
+        for old, new in renamed.items():
+            if not _contains(domains[name], new):
+                message = f"{old!r} must become {domains[name].describe()}, got {new!r}"
+                yield Problem(path=path, message=message)
+            elif _contains(domains[name], old):
+                message = f"{old!r} is still a choice and cannot be the old name of {new!r}"
+                yield Problem(path=path, message=message)
 
 
 def _contains(domain: Domain, value: Any) -> bool:
