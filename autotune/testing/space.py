@@ -118,7 +118,7 @@ class SpaceContract:
     def test_keys_identify(self, space: SearchSpace, configs: list[Config]) -> None:
         """Equal configs have equal keys, in any order and after JSON; others do not."""
         for config in configs:
-            shuffled = dict(reversed(config.items()))
+            shuffled = dict(reversed(list(config.items())))
             assert space.key(shuffled) == space.key(config)
             assert space.key(json.loads(json.dumps(config))) == space.key(config)
         distinct = {canonical_json(config) for config in configs}
