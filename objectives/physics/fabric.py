@@ -199,6 +199,7 @@ def _tier_seconds(demand: Demand, fabric: Fabric, tier: int) -> tuple[FloatArray
         fabric.knobs,
         fabric.constants,
         senders=senders,
+        message_bytes=endpoint,
         card_bytes_per_s=fabric.links[ZONE].bandwidth_bytes_per_s,
     )
     per_hop = np.asarray(cut.latency_s, dtype=np.float64) + fabric.constants.step_overhead_s

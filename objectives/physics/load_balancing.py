@@ -15,11 +15,11 @@ from objectives.physics.arrays import FloatArray, Numbers
 def hash_efficiency(flows: Numbers, links: Numbers) -> FloatArray:
     """Mean over largest load when equal flows pick links at random, E[mean / max].
 
-    A closed form: the largest of L loads with mean m exceeds it by the factor x that solves
-    m (x ln x - x + 1) = c, a Poisson tail bound inverted with Lambert's W. The exponent c goes
-    to half the squared expected maximum of L normals for many flows per link; the approach to
-    that limit is fitted to `exact_hash_efficiency`, within 0.02 for 2 to 128 links and 1 to
-    32 flows per link. Fewer flows than links cannot fill more links than there are flows.
+    Many flows per link: the largest of L loads with mean m exceeds it by the factor x that
+    solves m (x ln x - x + 1) = c, a Poisson tail bound inverted with Lambert's W. The exponent c
+    goes to half the squared expected maximum of L normals; the approach to that limit is fitted.
+    Few flows: they meet nobody, or a link has two. Within 0.02 of `exact_hash_efficiency` for 2
+    to 128 links with at least two flows each, and within 0.04 for fewer flows.
 
     Args:
         flows: Equal flows that hash independently, at least 1.
@@ -30,16 +30,32 @@ def hash_efficiency(flows: Numbers, links: Numbers) -> FloatArray:
         Blom, "Statistical Estimates and Transformed Beta-Variables", 1958 (normal maximum).
     """
     count = np.maximum(np.asarray(links, dtype=np.float64), 1.0)
-    load = np.asarray(flows, dtype=np.float64) / count
-    # Between one and two links the maximum is interpolated, so that it is smooth in the links.
-    normal_max = np.minimum(1.0, count - 1) * ndtri(
-        (np.maximum(count, 2.0) - 0.375) / (np.maximum(count, 2.0) + 0.25)
-    )
-    dense = np.maximum(load, 1.0)
-    approach = np.minimum(0.39 / np.maximum(normal_max, 1e-9) * dense**-0.42, 0.95)
+    many = np.asarray(flows, dtype=np.float64)
+    several = np.maximum(count, 2.0)
+    few = np.minimum(many, several)
+    alone = np.exp(gammaln(several + 1) - gammaln(several - few + 1) - few * np.log(several))
+    sparse = few / several * (alone + (1 - alone) * _doubled(few, several))
+    dense = np.maximum(_crowded(many, several), sparse)
+    efficiency = np.where(many < several, sparse, dense)
+    # One link is always full; from there to two, what they carry together grows evenly.
+    carried = 1 + (count - 1) * (2 * efficiency - 1)
+    return np.asarray(np.where(count < 2, carried / count, efficiency), dtype=np.float64)
+
+
+def _doubled(flows: FloatArray, links: FloatArray) -> FloatArray:
+    """One over the largest load of at most one flow per link, where two of them meet."""
+    return np.asarray(np.minimum(_crowded(flows, links) * links / flows, 0.5))
+
+
+def _crowded(flows: FloatArray, links: FloatArray) -> FloatArray:
+    """The same where links have several flows each, from two links on."""
+    load = flows / links
+    normal_max = ndtri((links - 0.375) / (links + 0.25))
+    approach = np.minimum(0.39 / normal_max * load**-0.42, 0.95)
     exponent = normal_max**2 / 2 * (1 - approach)
-    excess = 1 + lambertw((exponent / dense - 1) / np.e).real
-    return np.asarray(np.exp(-excess) * np.minimum(load, 1.0), dtype=np.float64)
+    # A hair above the branch point of W, where rounding would leave its domain.
+    argument = np.maximum((exponent / load - 1) / np.e, -1 / np.e + 1e-15)
+    return np.asarray(np.exp(-1 - lambertw(argument).real), dtype=np.float64)
 
 
 def exact_hash_efficiency(flows: int, links: int) -> float:

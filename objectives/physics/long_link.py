@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from objectives.physics import congestion, transport
-from objectives.physics.arrays import BoolArray, FloatArray, IntArray, Numbers
+from objectives.physics.arrays import FloatArray, IntArray, Numbers
 from objectives.physics.load_balancing import hash_efficiency
 from objectives.physics.network_constants import NetworkConstants
 
@@ -97,6 +97,7 @@ def share(
     constants: NetworkConstants,
     *,
     senders: FloatArray,
+    message_bytes: Numbers,
     card_bytes_per_s: Numbers,
 ) -> Share:
     """Rate and extra delay of each crossing GPU when so many of a building send at once.
@@ -106,6 +107,7 @@ def share(
         knobs: How the configs use it.
         constants: Of the network model.
         senders: GPUs of one building that send over the cut at the same time, shape (n,).
+        message_bytes: What each of them sends before it waits for the others.
         card_bytes_per_s: What one GPU's network card gives.
     """
     senders = np.maximum(senders, 1.0)
@@ -117,10 +119,16 @@ def share(
     per_connection = np.minimum(wire / knobs.connections, _connection_limit(link, knobs, constants))
     efficiency = recovery_efficiency(link, knobs, constants, rate_bytes_per_s=per_connection)
     rate = per_connection * knobs.connections
-    in_flight = senders * rate * link.round_trip_s / constants.packet_bytes
+    in_flight = np.minimum(rate * link.round_trip_s, message_bytes)
     return Share(
         rate_bytes_per_s=rate * efficiency,
-        delay_s=_delay(link, knobs, constants, packets=in_flight),
+        delay_s=_delay(
+            link,
+            knobs,
+            constants,
+            last_bytes=senders * in_flight,
+            all_bytes=senders * message_bytes,
+        ),
     )
 
 
@@ -245,21 +253,31 @@ def _connection_limit(
 
 
 def _delay(
-    link: LongLink, knobs: LongLinkKnobs, constants: NetworkConstants, *, packets: FloatArray
+    link: LongLink,
+    knobs: LongLinkKnobs,
+    constants: NetworkConstants,
+    *,
+    last_bytes: FloatArray,
+    all_bytes: FloatArray,
 ) -> FloatArray:
-    """Round trips that a transfer waits: for admission, and for what is lost at its end."""
+    """Round trips that a transfer waits: for admission, and for what is lost.
+
+    Losses before the last round trip are repeated while the rest is still being sent; one among
+    the last bytes of any sender makes all wait. A receiver notices a block that its code cannot
+    restore only at the end, so any of them costs a round trip.
+    """
     round_trip = link.round_trip_s
     admission = np.where(knobs.congestion_control == "receiver_driven", round_trip / 2, 0.0)
-    block = constants.erasure_data_packets + constants.erasure_parity_packets
+    packets_per_block = constants.erasure_data_packets + constants.erasure_parity_packets
     broken = transport.erasure_coding_failure(
         loss=link.loss,
         data_packets=constants.erasure_data_packets,
         parity_packets=constants.erasure_parity_packets,
     )
-    coded: BoolArray = knobs.transport == "erasure_coded"
+    blocks = all_bytes / constants.packet_bytes / packets_per_block
     repeats = np.where(
-        coded,
-        transport.any_lost(loss=broken, packets=packets / block),
-        transport.any_lost(loss=link.loss, packets=packets),
+        knobs.transport == "erasure_coded",
+        transport.any_lost(loss=broken, packets=blocks),
+        transport.any_lost(loss=link.loss, packets=last_bytes / constants.packet_bytes),
     )
     return np.asarray(admission + repeats * round_trip, dtype=np.float64)

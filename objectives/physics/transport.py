@@ -73,11 +73,12 @@ def erasure_coding_failure(
 
     Args:
         loss: p of each packet, independent.
-        data_packets: k per block.
-        parity_packets: m per block.
+        data_packets: k per block, whole.
+        parity_packets: m per block, whole.
     """
-    total = np.asarray(data_packets, dtype=np.float64) + parity_packets
-    return np.asarray(bdtrc(parity_packets, total, loss), dtype=np.float64)
+    parity = np.asarray(parity_packets, dtype=np.int64)
+    total = np.asarray(data_packets, dtype=np.int64) + parity
+    return np.asarray(bdtrc(parity, total, loss), dtype=np.float64)
 
 
 def any_lost(*, loss: Numbers, packets: Numbers) -> FloatArray:
