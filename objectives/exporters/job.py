@@ -8,6 +8,7 @@ from typing import Any
 
 from autotune import Config, DesignPoint, InvalidInput, Problem, Unsupported
 from objectives.exporters.options import Options
+from objectives.physics.layout import DEGREE_COLUMNS, split_order
 from objectives.scenario import Scenario, scenario
 
 NETWORK_KNOBS = (
@@ -57,15 +58,6 @@ DEFAULTS: Mapping[str, Any] = {
 A network knob that the config does not have stays as the machines have it.
 """
 
-DIMENSIONS: Mapping[str, str] = {
-    "tp": "tensor_parallel_degree",
-    "cp": "context_parallel_degree",
-    "pp": "pipeline_parallel_degree",
-    "shard": "data_parallel_shard_degree",
-    "replicate": "data_parallel_replicate_degree",
-}
-"""The knob with the degree of each dimension of ``dimension_order``."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
@@ -84,8 +76,8 @@ class Job:
     config: Config
 
     def degree(self, dimension: str) -> int:
-        """Size of one of `DIMENSIONS`."""
-        return int(self.config[DIMENSIONS[dimension]])
+        """Size of a dimension, by its name in ``dimension_order``."""
+        return int(self.config[DEGREE_COLUMNS[dimension]])
 
     @property
     def network(self) -> dict[str, Any]:
@@ -214,11 +206,11 @@ def _misfits(job: Job) -> list[Problem]:
     ranks = job.data_parallel_degree * job.degree("tp") * job.degree("cp") * job.degree("pp")
     if ranks != world:
         message = f"must multiply to the cluster's {world} GPUs, got {ranks}"
-        problems.append(Problem(path=" x ".join(DIMENSIONS.values()), message=message))
-    order = str(job.config["dimension_order"])
-    if sorted(order.split("-")) != sorted(DIMENSIONS):
-        message = f"must name {', '.join(DIMENSIONS)} once each, got {order!r}"
-        problems.append(Problem(path="dimension_order", message=message))
+        problems.append(Problem(path=" x ".join(DEGREE_COLUMNS.values()), message=message))
+    try:
+        split_order(str(job.config["dimension_order"]))
+    except ValueError as error:
+        problems.append(Problem(path="dimension_order", message=str(error)))
     per_microbatch = job.data_parallel_degree * int(job.config["microbatch_size"])
     if job.global_batch_size % per_microbatch:
         message = (

@@ -28,6 +28,7 @@ from objectives.exporters.job import (
 from objectives.exporters.megatron_model import model_arguments
 from objectives.exporters.options import OptionList, Options, option_list
 from objectives.exporters.placement import node_rank_file
+from objectives.physics.layout import split_order
 
 RANK_ORDER = ("tp", "cp", "shard", "replicate", "pp")
 """Megatron's order of ranks, inner to outer."""
@@ -99,7 +100,7 @@ def _lines(arguments: Options) -> Iterator[str]:
 
 def _rank_order(job: Job) -> Sequence[str]:
     """The order nearer to the placement: whether data parallelism goes on outside the pipeline."""
-    order = str(job.config["dimension_order"]).split("-")
+    order = split_order(str(job.config["dimension_order"]))
     data = [order.index(name) for name in ("shard", "replicate") if job.degree(name) > 1]
     inside = order.index("pp") < max(data, default=-1)
     return RANK_ORDER_PIPELINE_INSIDE if inside else RANK_ORDER

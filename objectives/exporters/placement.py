@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from objectives.exporters.job import Job
+from objectives.physics.layout import split_order
 
 
 def node_ranks(job: Job, trainer_order: Sequence[str]) -> NDArray[np.int64]:
@@ -69,18 +70,18 @@ def crosses_buildings(job: Job, dimensions: Sequence[str]) -> bool:
     """Whether the groups formed over some dimensions have members in several buildings."""
     counts = [building.gpus for building in job.scenario.cluster.buildings]
     building = np.repeat(np.arange(len(counts)), counts)
-    outer_first = _physical_order(job)[::-1]
+    outer_first = _outer_first(job)
     grid = building.reshape([job.degree(name) for name in outer_first])
     axes = tuple(outer_first.index(name) for name in dimensions)
     return bool((grid.max(axis=axes) != grid.min(axis=axes)).any())
 
 
-def _physical_order(job: Job) -> list[str]:
-    return str(job.config["dimension_order"]).split("-")
+def _outer_first(job: Job) -> tuple[str, ...]:
+    return split_order(str(job.config["dimension_order"]))[::-1]
 
 
 def _rank_of_position(job: Job, trainer_order: Sequence[str]) -> NDArray[np.int64]:
-    outer_first = _physical_order(job)[::-1]
+    outer_first = _outer_first(job)
     shape = [job.degree(name) for name in outer_first]
     positions = np.arange(np.prod(shape)).reshape(shape)
     axes = [outer_first.index(name) for name in reversed(trainer_order)]
