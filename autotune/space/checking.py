@@ -9,7 +9,7 @@ from typing import Any
 from autotune.errors import Problem
 from autotune.space.compiled import Compiled
 from autotune.space.constraints import Compound, Constraint, Divides, Predicate, Product
-from autotune.space.domains import ContinuousDomain
+from autotune.space.domains import ContinuousDomain, identity
 
 
 def value_numbers(compiled: Compiled, config: Mapping[str, Any]) -> dict[str, int]:
@@ -100,7 +100,8 @@ def _broken(
         if name not in config or not all(parent in numbers for parent in activity.when):
             continue
         value = values.get(name, config[name])
-        if value != activity.otherwise and not activity.active(numbers):
+        fixed = identity(value) == identity(activity.otherwise)
+        if not fixed and not activity.active(numbers):
             why = _listing(activity.when, values)
             message = f"must be {activity.otherwise!r} where {why}, got {value!r}"
             yield Problem(path=f"condition on {name}", message=message)

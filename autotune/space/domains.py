@@ -26,7 +26,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 _STEP_TOLERANCE = 1e-8
 """How far from a step, in steps, a float may be; Optuna's own tolerance."""
-_GEOMETRIC_RATIO = 1.5
+_GEOMETRIC_RATIO = 2.0
 """Numbers that grow at least by this factor from one choice to the next are placed by logarithm."""
 
 

@@ -139,7 +139,8 @@ def consistent(relations: Sequence[Relation], sizes: Sequence[int]) -> list[Rela
 
     Partial products that cannot be completed go this way, before they are joined with anything.
     """
-    possible = [np.ones(size, dtype=np.bool_) for size in sizes]
+    read = {variable for relation in relations for variable in relation.variables}
+    possible = {variable: np.ones(sizes[variable], dtype=np.bool_) for variable in read}
     reduced = list(relations)
     changed = True
     while changed:
