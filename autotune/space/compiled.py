@@ -169,7 +169,8 @@ def _add_all(graph: FactorGraph, rules: Sequence[Constraint | Condition]) -> dic
         InvalidInput: With the problems of all rules.
     """
     tables: dict[str, Table] = {}
-    errors: list[InvalidInput] = []
+    problems: list[Problem] = []
+    cause: InvalidInput | None = None
     for rule in rules:
         graph.announce(rule.name, rule.reads)
     for rule in rules:
@@ -179,10 +180,10 @@ def _add_all(graph: FactorGraph, rules: Sequence[Constraint | Condition]) -> dic
             elif table := add_constraint(graph, rule):
                 tables[rule.name] = table
         except InvalidInput as error:
-            errors.append(error)
-    if errors:
-        problems = [Problem(path=e.what, message=p.message) for e in errors for p in e.problems]
-        raise InvalidInput("search space", problems) from errors[0]
+            problems += [Problem(path=rule.name, message=p.message) for p in error.problems]
+            cause = cause or error
+    if problems:
+        raise InvalidInput("search space", problems) from cause
     return tables
 
 

@@ -191,7 +191,7 @@ def declaration_from_json(
             "defaults": data["defaults"],
             "aliases": aliases_from_json(data["aliases"]),
         }
-    except (KeyError, TypeError, ValueError, zlib.error) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, zlib.error) as error:
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 Neighbours: TypeAlias = dict[int, set[int]]
 
-_DRAWS = 6
+_DRAWS = 4
 """How many disturbed orders are offered after the two plain ones."""
 
 
