@@ -1,0 +1,355 @@
+"""The parts of the page, each a pure function of the report; None where it has nothing to say."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+from plotly.io import to_json
+
+from autotune.evaluation import Status
+from autotune.explain import Change, differences
+from autotune.importance import METHOD
+from autotune.jsonable import to_jsonable
+from autotune.metric import Metric
+from autotune.quantity import format_change, format_quantity
+from autotune.report import figures
+from autotune.report.contents import Contents
+from autotune.report.findings import Findings, broken_constraints, failure_kind
+from autotune.report.markup import Html, data_list, element, join, table
+from autotune.report.sentences import (
+    effect_phrase,
+    format_value,
+    gain,
+    headlines,
+    values_of,
+)
+from autotune.trial import Trial, TrialState
+
+MAX_FRONT_ROWS = 50
+UNRELIABLE_QUALITY = 0.3
+"""Below this share of explained variation, importances are shown with a warning."""
+
+
+def header(contents: Contents) -> Html:
+    """Name, headline sentences and the figures that matter most."""
+    findings = contents.findings
+    first, *others = headlines(findings)
+    return element(
+        "header",
+        element("p", "autotune · ", findings.study, class_="kicker"),
+        element("h1", first),
+        *(element("p", sentence, class_="lead") for sentence in others),
+        element("p", findings.description, class_="description") if findings.description else "",
+        _tiles(findings),
+    )
+
+
+def front(contents: Contents) -> Html | None:
+    """The Pareto front as plots of the first metric over each other one."""
+    findings = contents.findings
+    if len(findings.metrics) < 2 or not findings.rankable:
+        return None
+    lead, *others = findings.metrics
+    plots = [
+        _plot(figures.front_figure(findings, metric), f"front-{i}")
+        for i, metric in enumerate(others)
+    ]
+    better = ", ".join(
+        f"{metric.title} {'low' if metric.direction == 'minimize' else 'high'}"
+        for metric in (lead, *others)
+    )
+    note = (
+        f"Each point is one config, measured by {findings.backend}. Better is: {better}. No "
+        f"measured config beats one on the front in every metric; point at one to see its knobs."
+    )
+    return _section("Trade-off", note, *plots)
+
+
+def front_table(contents: Contents) -> Html | None:
+    """Every config of the front, with what it gains and what it changes."""
+    findings = contents.findings
+    if not findings.front:
+        return None
+    rows = findings.front[:MAX_FRONT_ROWS]
+    head = ["trial", *(metric.title for metric in findings.metrics), "config"]
+    cells = [
+        [
+            trial.number,
+            *(_metric_cell(trial, metric, findings.baseline) for metric in findings.metrics),
+            _config_cell(trial, findings.baseline),
+        ]
+        for trial in rows
+    ]
+    shown = f"The first {len(rows)} of" if len(rows) < len(findings.front) else "All"
+    title = "Pareto front" if len(findings.metrics) > 1 else "Best config"
+    note = f"{shown} {len(findings.front)} configs, measured by {findings.backend}."
+    if findings.baseline is not None:
+        note += f" Changes are against {findings.baseline.label or 'the baseline'}."
+    return _section(title, note, table(head, cells, numeric=range(1 + len(findings.metrics))))
+
+
+def changes(contents: Contents) -> Html | None:
+    """The changes that matter most, and those that could be left out."""
+    findings = contents.findings
+    if not contents.changes:
+        return (
+            _section("What made the difference", contents.changes_note)
+            if (contents.changes_note)
+            else None
+        )
+    top, idle = contents.top_changes, contents.idle_changes
+    cards = [
+        element(
+            "li",
+            element("div", *_knob_lines(change), class_="knobs"),
+            element("p", effect_phrase(change, findings.metrics)),
+        )
+        for change in top
+    ]
+    note = (
+        "Each change of the best config was undone on its own, all others kept, and measured "
+        f"again by {findings.backend}. Effects need not add up: changes act on one another."
+    )
+    tail: list[Html] = []
+    if idle:
+        names = ", ".join(knob.name for change in idle for knob in change.knobs)
+        tail = [element("p", f"Without effect on their own: {names}.", class_="note")]
+    if not cards:
+        return _section("What made the difference", note, *tail)
+    title = _number_word(len(cards))
+    return _section(title, note, element("ol", *cards, class_="cards"), *tail)
+
+
+def breakdown(contents: Contents) -> Html | None:
+    """Where the time goes in the baseline and in the best config."""
+    findings = contents.findings
+    pairs = [(findings.baseline, "baseline"), (findings.best, "best")]
+    trials = [
+        (f"{trial.label or name} (trial {trial.number})", trial)
+        for trial, name in pairs
+        if trial is not None and trial.evaluation is not None and trial.evaluation.breakdown
+    ]
+    if len({trial.number for _, trial in trials}) < len(trials):
+        trials = trials[:1]
+    if not trials:
+        return None
+    terms = dict.fromkeys(t for _, trial in trials for t in _breakdown(trial))
+    rows = [
+        [
+            figures.term_name(term),
+            *(format_quantity(_breakdown(trial).get(term, 0.0), "s") for _, trial in trials),
+        ]
+        for term in terms
+        if any(_breakdown(trial).get(term) for _, trial in trials)
+    ]
+    sums = [format_quantity(sum(_breakdown(trial).values()), "s") for _, trial in trials]
+    details = element(
+        "details",
+        element("summary", "Numbers"),
+        table(
+            ["term", *(name for name, _ in trials)],
+            [*rows, ["sum", *sums]],
+            numeric=range(1, 1 + len(trials)),
+        ),
+    )
+    note = f"As {findings.backend} accounts for it."
+    figure = _plot(figures.breakdown_figure(trials), "breakdown")
+    return _section("Where the time goes", note, figure, details)
+
+
+def history(contents: Contents) -> Html | None:
+    """How each metric's best value came about."""
+    findings = contents.findings
+    if not findings.rankable:
+        return None
+    plots = [
+        _plot(figures.history_figure(findings, metric), f"history-{i}")
+        for i, metric in enumerate(findings.metrics)
+    ]
+    return _section("History", "", element("div", *plots, class_="columns"))
+
+
+def importances(contents: Contents) -> Html | None:
+    """What each metric depends on, with how far that can be trusted."""
+    if not contents.importances:
+        return None
+    titles = {metric.name: metric.title for metric in contents.findings.metrics}
+    blocks = []
+    for i, each in enumerate(contents.importances):
+        quality = f"R² {each.quality:.2f} on held-out trials, {each.num_trials} trials"
+        if each.quality < UNRELIABLE_QUALITY:
+            quality += ": too little to rely on"
+        blocks.append(
+            element(
+                "div",
+                element("h3", titles.get(each.metric, each.metric)),
+                _plot(figures.importance_figure(each), f"importance-{i}"),
+                element("p", quality, class_="note"),
+            )
+        )
+    return _section("Which knobs matter", METHOD, element("div", *blocks, class_="columns"))
+
+
+def counts(contents: Contents) -> Html:
+    """How many trials of each kind, and why those that failed did."""
+    findings = contents.findings
+    numbers = findings.counts
+    rows: list[tuple[object, object]] = [
+        ("measured (of the budget)", numbers.measured),
+        ("feasible", numbers.feasible),
+        ("infeasible: a constraint is broken", numbers.infeasible),
+        *((f"failed: {kind}", number) for kind, number in numbers.failed_by_kind.items()),
+        ("running or interrupted", numbers.running),
+        ("void: lost to another worker, or its worker died", numbers.void),
+        ("pruned before measuring", numbers.pruned),
+        ("outside the budget: imported or measured again", numbers.outside),
+    ]
+    kept = [row for row in rows if row[1] or row[0] in ("measured (of the budget)", "feasible")]
+    return _section("Trials", "", data_list(kept), *_reasons(findings.trials))
+
+
+def provenance(contents: Contents) -> Html:
+    """What made the numbers."""
+    rows = [
+        *contents.findings.provenance.items(),
+        ("page written", contents.written.strftime("%Y-%m-%d %H:%M UTC")),
+    ]
+    return _section("Provenance", "", data_list(rows))
+
+
+def _section(title: str, note: str, *children: Html) -> Html:
+    paragraph = element("p", note, class_="note") if note else ""
+    return element("section", element("h2", title), paragraph, *children)
+
+
+def _plot(figure: go.Figure, name: str) -> Html:
+    """A place for a plot and its data; the page's script draws it once the layout stands."""
+    data = to_json(figure)
+    # In a script element only the text itself can end it; JSON has escapes for these.
+    for character in "<>&\u2028\u2029":
+        data = data.replace(character, f"\\u{ord(character):04x}")
+    height = f"height: {figure.layout.height}px"
+    return element(
+        "figure",
+        element("div", id=name, class_="plot", style=height),
+        element("script", Html(data), type="application/json"),
+    )
+
+
+def _tiles(findings: Findings) -> Html:
+    best, baseline, counts = findings.best, findings.baseline, findings.counts
+    tiles = []
+    for metric in findings.metrics:
+        top = findings.best_by(metric)
+        if top is None:
+            continue
+        value = values_of(top)[metric.name]
+        tiles.append(
+            _tile(
+                f"best {metric.title}",
+                format_quantity(value, metric.unit),
+                _against(value, baseline, metric),
+            )
+        )
+    tiles.append(
+        _tile(
+            "trials measured",
+            f"{counts.measured:,}",
+            f"{counts.feasible:,} feasible, {counts.infeasible:,} infeasible, "
+            f"{counts.failed:,} failed",
+        )
+    )
+    if best is not None and len(findings.metrics) > 1:
+        note = f"hypervolume {findings.hypervolume:.4g}"
+        tiles.append(_tile("on the Pareto front", f"{len(findings.front):,}", note))
+    return element("div", *tiles, class_="tiles")
+
+
+def _tile(title: str, value: str, note: str) -> Html:
+    return element(
+        "div",
+        element("span", title, class_="title"),
+        element("strong", value),
+        element("span", note, class_="note"),
+        class_="tile",
+    )
+
+
+def _against(value: float, baseline: Trial | None, metric: Metric) -> str:
+    old = values_of(baseline).get(metric.name) if baseline else None
+    if baseline is None or old is None:
+        return ""
+    change = format_change(value, old, metric)
+    return f"{format_quantity(old, metric.unit)} with {baseline.label or 'the baseline'}: {change}"
+
+
+def _metric_cell(trial: Trial, metric: Metric, baseline: Trial | None) -> Html:
+    value = values_of(trial)[metric.name]
+    old = values_of(baseline).get(metric.name) if baseline else None
+    parts: list[object] = [element("b", format_quantity(value, metric.unit))]
+    deviation = trial.attributes.get("standard_deviation", {}).get(metric.name)
+    if deviation is not None:
+        repeats = trial.attributes["repeats"]
+        parts.append(f" ± {format_quantity(deviation, metric.unit)} (n = {repeats})")
+    if old is not None:
+        better = gain(value, old, metric)
+        kind = "better" if better > 0 else "worse" if better < 0 else "same"
+        parts += [element("br"), element("span", format_change(value, old, metric), class_=kind)]
+    return join(parts)
+
+
+def _config_cell(trial: Trial, baseline: Trial | None) -> Html:
+    whole = json.dumps(to_jsonable(trial.config), indent=1, ensure_ascii=False)
+    details = element("details", element("summary", "whole config"), element("pre", whole))
+    if baseline is None:
+        return details
+    changed = differences(trial.config, baseline.config)
+    if not changed:
+        return join(["the baseline itself", details])
+    lines = [
+        element("span", f"{knob.name} = {format_value(knob.after)}", class_="knob")
+        for knob in changed
+    ]
+    return join([element("div", *lines, class_="knobs"), details])
+
+
+def _knob_lines(change: Change) -> list[Html]:
+    return [
+        element(
+            "span",
+            f"{knob.name} ",
+            element("s", format_value(knob.before)),
+            " → ",
+            element("b", format_value(knob.after)),
+            class_="knob",
+        )
+        for knob in change.knobs
+    ]
+
+
+def _number_word(n: int) -> str:
+    words = {1: "The change that matters most", 2: "The two changes that matter most"}
+    return words.get(n, "The three changes that matter most")
+
+
+def _breakdown(trial: Trial) -> dict[str, float]:
+    return dict(trial.evaluation.breakdown) if trial.evaluation else {}
+
+
+def _reasons(trials: Sequence[Trial]) -> list[Html]:
+    """The most frequent reasons of failed trials and of broken constraints."""
+    reasons: Counter[tuple[str, str]] = Counter()
+    for trial in trials:
+        if trial.state is TrialState.FAILED:
+            reason = trial.evaluation.reason if trial.evaluation else ""
+            reasons[failure_kind(trial), (reason.splitlines() or ["no reason recorded"])[0]] += 1
+        elif trial.evaluation is not None and trial.evaluation.status is Status.OK:
+            broken = broken_constraints(trial)
+            reasons.update(("infeasible", f"{name} is above 0") for name in broken)
+    if not reasons:
+        return []
+    rows = [[kind, reason, number] for (kind, reason), number in reasons.most_common(8)]
+    return [table(["kind", "reason", "trials"], rows, numeric=[2])]
