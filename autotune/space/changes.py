@@ -7,7 +7,8 @@ from typing import Any
 
 from autotune.jsonable import canonical_json
 from autotune.space.compiled import Compiled
-from autotune.space.domains import ContinuousDomain, identity, plain
+from autotune.space.domains import ContinuousDomain
+from autotune.space.values import identity, plain
 
 _UNKNOWN = object()
 

@@ -9,7 +9,8 @@ from typing import Any
 from autotune.errors import Problem
 from autotune.space.compiled import Compiled
 from autotune.space.constraints import Compound, Constraint, Divides, Predicate, Product
-from autotune.space.domains import ContinuousDomain, identity
+from autotune.space.domains import ContinuousDomain
+from autotune.space.values import identity
 
 
 def value_numbers(compiled: Compiled, config: Mapping[str, Any]) -> dict[str, int]:

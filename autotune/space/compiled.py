@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.errors import InvalidInput, Problem
+from autotune.space.arrays import Indices
 from autotune.space.constraints import Compound, Condition, Constraint
-from autotune.space.domains import ContinuousDomain, DiscreteDomain, Domain, Indices
+from autotune.space.domains import ContinuousDomain, DiscreteDomain, Domain
 from autotune.space.elimination import (
     Bucket,
     Contradiction,
@@ -23,7 +24,8 @@ from autotune.space.elimination import (
     roots,
     unrank,
 )
-from autotune.space.factors import FactorGraph, Table, add_condition, add_constraint
+from autotune.space.factors import Table, add_condition, add_constraint
+from autotune.space.graph import FactorGraph
 from autotune.space.relations import MAX_ROWS, Relation, TooWide
 from autotune.space.units import Unit, make_units
 from autotune.space.validation import discrete

@@ -6,12 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from autotune.errors import InvalidInput
-
-Truth: TypeAlias = NDArray[np.bool_]
+from autotune.space.arrays import Truth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

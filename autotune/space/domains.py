@@ -6,7 +6,6 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from enum import Enum
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,62 +18,12 @@ from optuna.distributions import (
 )
 
 from autotune.errors import InvalidInput
-from autotune.jsonable import canonical_json, to_jsonable
-
-Indices: TypeAlias = NDArray[np.intp]
-Floats: TypeAlias = NDArray[np.float64]
+from autotune.space.arrays import Floats, Indices
+from autotune.space.scales import places_of, scaled, scaled_number, unscaled
+from autotune.space.values import as_column, identity, is_number, plain
 
 _STEP_TOLERANCE = 1e-8
 """How far from a step, in steps, a float may be; Optuna's own tolerance."""
-_GEOMETRIC_RATIO = 2.0
-"""Numbers that grow at least by this factor from one choice to the next are placed by logarithm."""
-
-
-def plain(value: Any) -> Any:
-    """Turn a value into None, bool, int, float, text, or a tuple or mapping of these.
-
-    Raises:
-        InvalidInput: If it has no JSON form.
-    """
-    if value is None or type(value) in (bool, int, float, str):
-        return value
-    return _frozen(to_jsonable(value))
-
-
-def _frozen(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(_frozen(item) for item in value)
-    if isinstance(value, dict):
-        return {key: _frozen(item) for key, item in value.items()}
-    return value
-
-
-def identity(value: Any) -> Hashable:
-    """A hashable stand-in that is equal exactly for equal values: 1 is 1.0 but not True.
-
-    Returns:
-        The stand-in; a fresh object, equal to nothing, for values without a JSON form.
-    """
-    kind = type(value)
-    if kind is str or kind is int or kind is float or value is None:
-        return value  # type: ignore[no-any-return]
-    if kind is bool:
-        return ("bool", value)
-    if isinstance(value, Enum):
-        return identity(value.value)
-    if isinstance(value, np.generic):
-        return identity(value.item())
-    try:
-        return ("json", canonical_json(value))
-    except InvalidInput:
-        return object()
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is a finite int or float, NumPy's included; a bool is none."""
-    if isinstance(value, bool | np.bool_):
-        return False
-    return isinstance(value, int | float | np.integer | np.floating) and math.isfinite(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,30 +231,6 @@ DiscreteDomain: TypeAlias = ChoiceDomain | GridDomain
 Domain: TypeAlias = ChoiceDomain | GridDomain | ContinuousDomain
 
 
-def scaled(values: NDArray[Any], low: float, high: float, log: bool) -> Floats:
-    """Map [low, high] to [0, 1], by logarithm if asked; 0 for a single value."""
-    numbers = np.asarray(values, dtype=np.float64)
-    if low == high:
-        return np.zeros_like(numbers)
-    if log:
-        return (np.log(numbers) - math.log(low)) / (math.log(high) - math.log(low))
-    return (numbers - low) / (high - low)
-
-
-def scaled_number(value: Any, low: float, high: float, log: bool) -> float | None:
-    """The same for one value of any kind, clipped; None for what is no finite number."""
-    if not is_number(value):
-        return None
-    return float(scaled(np.asarray(min(max(value, low), high)), low, high, log))
-
-
-def unscaled(place: float, low: float, high: float, log: bool) -> float:
-    """The inverse of `scaled`."""
-    if log:
-        return math.exp(math.log(low) + place * (math.log(high) - math.log(low)))
-    return low + place * (high - low)
-
-
 def choice_domain(name: str, choices: Sequence[Any]) -> ChoiceDomain:
     """A domain of listed values.
 
@@ -321,34 +246,8 @@ def choice_domain(name: str, choices: Sequence[Any]) -> ChoiceDomain:
             raise InvalidInput(f"parameter {name!r}", f"choices must differ, got {value!r} twice")
         index[identity(value)] = i
     return ChoiceDomain(
-        name=name, values=values, places=_places(values), array=as_column(values), _index=index
+        name=name, values=values, places=places_of(values), array=as_column(values), _index=index
     )
-
-
-def as_column(values: Sequence[Any]) -> NDArray[Any]:
-    """One array of shape (n,) of plain values, with a native type where all have the same."""
-    kinds = {type(value) for value in values}
-    if kinds in ({bool}, {int}, {float}, {str}, {int, float}):
-        with_type = np.asarray(values)
-        if with_type.dtype.kind in "bifU":
-            return with_type
-    column = np.empty(len(values), dtype=object)
-    for i, value in enumerate(values):  # a slice would spread tuples over the array
-        column[i] = value
-    return column
-
-
-def _places(values: tuple[Any, ...]) -> Floats | None:
-    """Booleans at 0 and 1, numbers by logarithm if they grow geometrically, else by rank."""
-    if all(isinstance(value, bool) for value in values):
-        return np.asarray(values, dtype=np.float64)
-    if not all(is_number(value) for value in values):
-        return None
-    numbers = np.asarray(values, dtype=np.float64)
-    rising = np.sort(numbers)
-    if len(numbers) > 2 and rising[0] > 0 and np.min(rising[1:] / rising[:-1]) >= _GEOMETRIC_RATIO:
-        return scaled(numbers, float(rising[0]), float(rising[-1]), True)
-    return np.argsort(np.argsort(numbers)) / max(len(numbers) - 1, 1)
 
 
 def domain_of(name: str, distribution: BaseDistribution) -> Domain:

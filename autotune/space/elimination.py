@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.space.arrays import Indices
 from autotune.space.ordering import elimination_orders
 from autotune.space.relations import (
-    Indices,
     Relation,
     TooWide,
     codes,

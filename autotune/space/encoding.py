@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from autotune.errors import InvalidInput
 from autotune.jsonable import canonical_json
-from autotune.space.domains import ChoiceDomain, ContinuousDomain, Domain, Floats
+from autotune.space.arrays import Floats
+from autotune.space.domains import ChoiceDomain, ContinuousDomain, Domain
 
 
 def feature_names(domains: Mapping[str, Domain]) -> tuple[str, ...]:

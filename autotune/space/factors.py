@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from autotune.errors import InvalidInput
+from autotune.space.arrays import Indices, Truth
 from autotune.space.constraints import (
     Condition,
     Constraint,
     Divides,
     Predicate,
     Product,
-    Truth,
 )
-from autotune.space.domains import DiscreteDomain, Indices
-from autotune.space.ordering import arrangement
-from autotune.space.relations import MAX_ROWS, Relation, TooWide
-from autotune.space.units import Unit
-
-_MAX_PRODUCT = 2**62
+from autotune.space.graph import FactorGraph
+from autotune.space.products import add_divides, add_product
+from autotune.space.relations import MAX_ROWS, TooWide
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,60 +69,6 @@ class Table:
         return bool(self.truth[tuple(where)])
 
 
-@dataclass(slots=True)
-class FactorGraph:
-    """Relations over numbered variables; the first ones are the units, then auxiliary ones.
-
-    Attributes:
-        domains: The discrete parameters.
-        units: The units, by number.
-        sizes: Number of states by variable.
-        relations: What has been compiled so far.
-        scopes: The units that each constraint reads, by name.
-    """
-
-    domains: Mapping[str, DiscreteDomain]
-    units: tuple[Unit, ...]
-    sizes: list[int] = field(default_factory=list)
-    relations: list[Relation] = field(default_factory=list)
-    scopes: dict[str, tuple[int, ...]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.sizes = [unit.size for unit in self.units]
-
-    def announce(self, name: str, reads: Sequence[str]) -> None:
-        """Say what a constraint will read, for a good order of the products."""
-        self.scopes[name] = tuple(self.units_of(reads))
-
-    def chained(self, name: str, parameters: Sequence[str]) -> dict[int, tuple[str, ...]]:
-        """The units that set some parameters, in the order in which to multiply them."""
-        units = self.units_of(parameters)
-        others = [scope for other, scope in self.scopes.items() if other != name]
-        return {unit: units[unit] for unit in arrangement(list(units), others)}
-
-    def unit_of(self, parameter: str) -> int:
-        """Number of the unit that sets a parameter."""
-        return next(i for i, unit in enumerate(self.units) if parameter in unit.members)
-
-    def units_of(self, parameters: Sequence[str]) -> dict[int, tuple[str, ...]]:
-        """The units that set some parameters, each with those of them that it sets."""
-        grouped: dict[int, tuple[str, ...]] = {}
-        for name in parameters:
-            unit = self.unit_of(name)
-            grouped[unit] = (*grouped.get(unit, ()), name)
-        return grouped
-
-    def values(self, unit: int, parameter: str) -> NDArray[Any]:
-        """The parameter's value by state of the unit."""
-        states = np.arange(self.sizes[unit])
-        return self.domains[parameter].take(self.units[unit].indices(parameter, states))
-
-    def add(self, variables: Sequence[int], rows: Indices, name: str) -> None:
-        """Add one relation."""
-        names = frozenset((name,))
-        self.relations.append(Relation(variables=tuple(variables), rows=rows, names=names))
-
-
 def add_constraint(graph: FactorGraph, constraint: Constraint) -> Table | None:
     """Compile a constraint into a graph.
 
@@ -139,9 +81,9 @@ def add_constraint(graph: FactorGraph, constraint: Constraint) -> Table | None:
     try:
         match constraint:
             case Product():
-                _add_product(graph, constraint)
+                add_product(graph, constraint)
             case Divides():
-                _add_divides(graph, constraint)
+                add_divides(graph, constraint)
             case Predicate():
                 return _add_predicate(graph, constraint)
     except TooWide as wide:
@@ -230,107 +172,6 @@ def _ask(
             f"{answer.dtype} of shape {answer.shape}; use &, | and ~, not and, or and not",
         )
     return np.broadcast_to(answer, where.shape[1]).reshape(shape).copy()
-
-
-def _add_product(graph: FactorGraph, product: Product) -> None:
-    *first, last = list(graph.chained(product.name, product.factors).items())
-    last_values = _unit_values(graph, product.name, *last)
-    if not first:
-        rows = np.flatnonzero(last_values == product.equals)[:, None]
-        graph.add([last[0]], rows, product.name)
-        return
-    variable, values = _chain(graph, product.name, dict(first), of=np.array([product.equals]))
-    # a == N / b and no remainder, without forming a·b, which may overflow
-    rows = _pairs(
-        values,
-        last_values,
-        lambda a, b: (a == product.equals // b) & (product.equals % b == 0),
-        product.name,
-    )
-    graph.add([variable, last[0]], rows, product.name)
-
-
-def _add_divides(graph: FactorGraph, divides: Divides) -> None:
-    if isinstance(divides.dividend, int):
-        right, dividends = None, np.array([divides.dividend])
-    else:
-        right, dividends = _chain(
-            graph, divides.name, graph.chained(divides.name, divides.dividend), of=None
-        )
-    left, divisors = _chain(
-        graph, divides.name, graph.chained(divides.name, divides.divisor), of=dividends
-    )
-    if right is None or right == left:
-        rows = np.flatnonzero(dividends % divisors == 0)[:, None]
-        graph.add([left], rows, divides.name)
-        return
-    rows = _pairs(divisors, dividends, lambda a, b: b % a == 0, divides.name)
-    graph.add([left, right], rows, divides.name)
-
-
-def _chain(
-    graph: FactorGraph, name: str, units: Mapping[int, tuple[str, ...]], of: Indices | None
-) -> tuple[int, Indices]:
-    """Multiply units one by one, with an auxiliary variable for each partial product.
-
-    Only products that occur (and, with `of`, divide one of these numbers) become states, so that
-    the table grows with the number of distinct products and not of combinations.
-
-    Returns:
-        The variable of the whole product and its value by state.
-    """
-    (variable, members), *rest = units.items()
-    values = _unit_values(graph, name, variable, members)
-    limit = _MAX_PRODUCT if of is None else int(of.max(initial=1))
-    for unit, members in rest:
-        factors = _unit_values(graph, name, unit, members)
-        if of is None and int(values.max(initial=1)) * int(factors.max(initial=1)) > limit:
-            raise InvalidInput(f"constraint {name!r}", f"products must stay below 2^62 ({limit})")
-        rows = _pairs(values, factors, lambda a, b: a <= limit // b, name)
-        products = values[rows[:, 0]] * factors[rows[:, 1]]
-        distinct, state = np.unique(products, return_inverse=True)
-        useful = _divides_any(distinct, of)
-        renumbered = np.cumsum(useful) - 1
-        kept = useful[state]
-        auxiliary = len(graph.sizes)
-        graph.sizes.append(max(int(useful.sum()), 1))
-        rows = np.column_stack([rows[kept], renumbered[state[kept]]])
-        graph.add([variable, unit, auxiliary], rows, name)
-        variable, values = auxiliary, distinct[useful]
-    return variable, values
-
-
-def _divides_any(products: Indices, of: Indices | None) -> Truth:
-    if of is None or len(products) * len(of) > MAX_ROWS:
-        return np.ones(len(products), dtype=np.bool_)
-    divides: Truth = (of[None, :] % products[:, None] == 0).any(axis=1)
-    return divides
-
-
-def _pairs(
-    left: Indices, right: Indices, rule: Callable[[Indices, Indices], Truth], name: str
-) -> Indices:
-    if len(left) * len(right) > MAX_ROWS:
-        raise TooWide(len(left) * len(right), frozenset((name,)))
-    return np.argwhere(rule(left[:, None], right[None, :]))
-
-
-def _unit_values(graph: FactorGraph, name: str, unit: int, members: Sequence[str]) -> Indices:
-    product = np.ones(graph.sizes[unit], dtype=np.int64)
-    size = 1.0
-    for member in members:
-        values = graph.values(unit, member)
-        if values.dtype.kind != "i" or values.min() < 1:
-            raise InvalidInput(
-                f"constraint {name!r}",
-                f"the values of {member} must be positive integers, it is "
-                f"{graph.domains[member].describe()}",
-            )
-        size *= float(values.max())
-        product = product * values
-    if size > _MAX_PRODUCT:
-        raise InvalidInput(f"constraint {name!r}", "products must stay below 2^62")
-    return product
 
 
 def _too_wide(name: str, rows: int) -> InvalidInput:

@@ -19,6 +19,7 @@ from optuna.distributions import (
 
 from autotune.errors import InvalidInput
 from autotune.jsonable import to_jsonable
+from autotune.space.arrays import Truth
 from autotune.space.constraints import (
     Compound,
     Condition,
@@ -26,7 +27,6 @@ from autotune.space.constraints import (
     Divides,
     Predicate,
     Product,
-    Truth,
 )
 from autotune.space.factors import Table
 

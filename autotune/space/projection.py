@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from autotune.space.arrays import Floats
 from autotune.space.compiled import Compiled
-from autotune.space.domains import ContinuousDomain, DiscreteDomain, Floats, GridDomain
+from autotune.space.domains import ContinuousDomain, DiscreteDomain, GridDomain
 from autotune.space.kbest import Alternatives, Rows
 from autotune.space.units import Unit
 

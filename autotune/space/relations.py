@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-Indices: TypeAlias = NDArray[np.intp]
+from autotune.space.arrays import Indices
 
 MAX_ROWS = 2_000_000
 """Largest table that is ever built; about 16 MB per variable in it."""

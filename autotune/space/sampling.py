@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from autotune.space.arrays import Indices
 from autotune.space.compiled import Compiled
-from autotune.space.domains import Indices
 
 _MAX_INT64 = 2**63 - 1
 

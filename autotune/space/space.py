@@ -16,10 +16,11 @@ from autotune.jsonable import fingerprint, to_jsonable
 from autotune.space import changes, checking, encoding, json_form, projection, sampling
 from autotune.space.compiled import Compiled, compile_space
 from autotune.space.constraints import Compound, Condition, Constraint
-from autotune.space.domains import ChoiceDomain, ContinuousDomain, identity, plain
+from autotune.space.domains import ChoiceDomain, ContinuousDomain
 from autotune.space.keys import Keys, make_keys
 from autotune.space.optuna_form import OptunaForm, optuna_form
 from autotune.space.validation import valid_domains
+from autotune.space.values import identity, plain
 
 
 @dataclass(frozen=True, slots=True, eq=False)

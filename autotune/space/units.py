@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from autotune.errors import Problem
+from autotune.space.arrays import Indices
 from autotune.space.constraints import Compound, Condition
-from autotune.space.domains import DiscreteDomain, Indices
+from autotune.space.domains import DiscreteDomain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
