@@ -11,7 +11,7 @@ from objectives.physics.arrays import FloatArray, Numbers
 from objectives.physics.collectives import stepped_s
 from objectives.physics.long_link import LongLink, LongLinkKnobs, share
 from objectives.physics.network_constants import NetworkConstants, network_constants
-from objectives.physics.tiers import REGION, SITE, TIERS, ZONE, TierSizes
+from objectives.physics.tiers import BUILDING, NODE, REGION, SITE, TIERS, ZONE, TierSizes
 from objectives.physics.traffic import Demand
 
 
@@ -47,11 +47,14 @@ class TierLink:
         bandwidth_bytes_per_s: Per GPU and direction, for a GPU that sends alone.
         shared_bytes_per_s: Per GPU and direction when all send out of their unit at once.
         latency_s: Per hop, software included.
+        ramp_s: What a collective of several steps loses until it runs at the full rate; at most
+            as long as its transfer.
     """
 
     bandwidth_bytes_per_s: Numbers
     shared_bytes_per_s: Numbers
     latency_s: Numbers
+    ramp_s: Numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,9 +121,9 @@ def make_fabric(
     return Fabric(
         sizes=sizes,
         links=(
-            _tier_link(node, known.node_link_efficiency, known),
-            _tier_link(zone, network, known),
-            _tier_link(building, network, known),
+            _tier_link(node, known.node_link_efficiency, known.node_ramp_s, known),
+            _tier_link(zone, network, known.network_ramp_s, known),
+            _tier_link(building, network, known.network_ramp_s, known),
         ),
         site=_long_link(between_buildings, sizes.building, known),
         region=_long_link(between_regions, sizes.region, known),
@@ -146,16 +149,19 @@ def duration(demand: Demand, fabric: Fabric, *, chunks: Numbers = 1) -> Duration
     figures = [_tier_seconds(demand, fabric, tier) for tier in range(len(TIERS))]
     transfer = tuple(seconds for seconds, _ in figures)
     latency = tuple(seconds for _, seconds in figures)
+    ramps = [np.asarray(link.ramp_s, dtype=np.float64) for link in fabric.links]
+    ramps += [np.zeros(1), np.zeros(1)]
     channels = fabric.constants.collective_channels
-    flat = stepped_s(
-        transfer_s=np.max(np.stack(transfer), axis=0),
-        latency_s=np.sum(np.stack(latency), axis=0),
-        steps=np.sum(np.stack(demand.hops), axis=0),
-        channels=channels,
+    flat = _steps_s(
+        np.max(np.stack(transfer), axis=0),
+        np.sum(np.stack(latency), axis=0),
+        np.sum(np.stack(demand.hops), axis=0),
+        np.where(demand.endpoint_bytes[ZONE] > 0, ramps[ZONE], ramps[NODE]),
+        channels,
     )
     phases = [
-        stepped_s(transfer_s=t / chunks, latency_s=a, steps=r, channels=channels)
-        for t, a, r in zip(transfer, latency, demand.hops, strict=True)
+        _steps_s(t / chunks, a, r, ramp, channels)
+        for t, a, r, ramp in zip(transfer, latency, demand.hops, ramps, strict=True)
     ]
     further = (np.asarray(chunks, dtype=np.float64) - 1) * _slowest(
         demand, fabric, phases, transfer, chunks
@@ -183,15 +189,14 @@ def _tier_seconds(demand: Demand, fabric: Fabric, tier: int) -> tuple[FloatArray
     endpoint = demand.endpoint_bytes[tier]
     average = demand.average_bytes[tier]
     hops = demand.hops[tier]
-    if tier < SITE:
-        link = fabric.links[tier]
+    cut = {SITE: fabric.site, REGION: fabric.region}.get(tier)
+    if cut is None:
+        # A cluster without such a cut has no groups that cross one; never let them cross free.
+        link = fabric.links[min(tier, BUILDING)]
         seconds = np.maximum(
             endpoint / link.bandwidth_bytes_per_s, average / link.shared_bytes_per_s
         )
         return np.asarray(seconds), np.asarray(hops * link.latency_s)
-    cut = fabric.site if tier == SITE else fabric.region
-    if cut is None:
-        return np.zeros_like(endpoint), np.zeros_like(endpoint)
     crosses = endpoint > 0
     senders = np.where(crosses, average / np.where(crosses, endpoint, 1.0), 0.0) * cut.gpus
     got = share(
@@ -205,6 +210,15 @@ def _tier_seconds(demand: Demand, fabric: Fabric, tier: int) -> tuple[FloatArray
     per_hop = np.asarray(cut.latency_s, dtype=np.float64) + fabric.constants.step_overhead_s
     delay = np.where(crosses, got.delay_s, 0.0)
     return endpoint / got.rate_bytes_per_s, np.asarray(hops * per_hop + delay)
+
+
+def _steps_s(
+    transfer: FloatArray, latency: FloatArray, steps: FloatArray, ramp: FloatArray, channels: float
+) -> FloatArray:
+    """One phase: its steps, and the ramp where there are several."""
+    seconds = stepped_s(transfer_s=transfer, latency_s=latency, steps=steps, channels=channels)
+    several = 1 - 1 / np.maximum(steps, 1.0)
+    return np.asarray(seconds + several * np.minimum(ramp, transfer))
 
 
 def _slowest(
@@ -224,12 +238,15 @@ def _slowest(
     return np.asarray(np.max(np.stack(stages), axis=0))
 
 
-def _tier_link(figures: LinkFigures, efficiency: float, constants: NetworkConstants) -> TierLink:
+def _tier_link(
+    figures: LinkFigures, efficiency: float, ramp_s: float, constants: NetworkConstants
+) -> TierLink:
     rate = figures.bandwidth_bytes_per_s * efficiency
     return TierLink(
         bandwidth_bytes_per_s=rate,
         shared_bytes_per_s=rate / figures.oversubscription,
         latency_s=figures.latency_s + constants.step_overhead_s,
+        ramp_s=ramp_s,
     )
 
 

@@ -15,8 +15,11 @@ class NetworkConstants:
     Attributes:
         node_link_efficiency: Of the nominal rate inside a node that rings reach.
         switch_reduction_efficiency: The same where the switch reduces.
+        switch_reduction_steps: Steps of a ring that last as long as one through the switch.
         network_link_efficiency: Of a network card's nominal rate that collectives reach.
         step_overhead_s: Software and protocol per step of a collective, beside the wire.
+        node_ramp_s: Until a collective inside a node runs at its full rate.
+        network_ramp_s: The same between nodes.
         collective_channels: Parts of a vector that run the same ring side by side.
         packet_bytes: Payload of a RoCE packet.
         tcp_segment_bytes: Payload of a TCP segment.
@@ -37,8 +40,11 @@ class NetworkConstants:
 
     node_link_efficiency: float
     switch_reduction_efficiency: float
+    switch_reduction_steps: float
     network_link_efficiency: float
     step_overhead_s: float
+    node_ramp_s: float
+    network_ramp_s: float
     collective_channels: float
     packet_bytes: float
     tcp_segment_bytes: float

@@ -47,13 +47,14 @@ class TierSizes:
 
         Args:
             node: GPUs per node.
-            zone: GPUs per zone; a zone that is larger than the building is cut to it.
+            zone: GPUs per zone.
             building: GPUs per building.
-            region: GPUs per region.
+            region: GPUs per region. A unit that is larger than the next is cut to it.
         """
-        building = math.gcd(building, region)
+        building = math.gcd(min(building, region), region)
         zone = math.gcd(min(zone, building), building)
-        return cls(node=math.gcd(node, zone), zone=zone, building=building, region=region)
+        node = math.gcd(min(node, zone), zone)
+        return cls(node=node, zone=zone, building=building, region=region)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from objectives.physics.arrays import BoolArray, FloatArray, IntArray, Numbers
+from objectives.physics.network_constants import NetworkConstants
 from objectives.physics.tiers import NODE, SITE, TIERS, ZONE, Span
 
 PerTier = tuple[FloatArray, ...]
@@ -116,24 +117,27 @@ def all_reduce(gather: Demand) -> Demand:
 
 
 def in_switch_all_reduce(
-    demand: Demand, span: Span, payload_bytes: Numbers, *, relative_rate: float
+    demand: Demand, span: Span, payload_bytes: Numbers, constants: NetworkConstants
 ) -> Demand:
     """Replace the node's part of an all-reduce by one inside the NVLink switch, where that helps.
 
-    Each GPU sends (1 + 1/g) S instead of 2 (g-1)/g S, in two hops instead of 2 (g-1); fewer
-    bytes from four GPUs on. An all-gather or reduce-scatter gains no bytes, so it stays.
+    Each GPU sends (1 + 1/g) S instead of 2 (g-1)/g S: fewer bytes from four GPUs on, at a rate
+    of its own, which is folded into the bytes. An all-gather or reduce-scatter gains no bytes,
+    so it stays a ring.
 
     Args:
         demand: An all-reduce.
         span: Where its ranks are.
         payload_bytes: S.
-        relative_rate: What the links reach so, over what rings reach; folded into the bytes.
+        constants: Of the network model.
     """
     g = span.in_node
-    switched = np.asarray((1 + 1 / g) * payload_bytes / relative_rate)
+    slower = constants.node_link_efficiency / constants.switch_reduction_efficiency
+    switched = np.asarray((1 + 1 / g) * payload_bytes * slower)
     helps = (g > 1) & (switched < demand.endpoint_bytes[NODE])
     bytes_ = np.where(helps, switched, demand.endpoint_bytes[NODE])
-    hops = np.where(helps, 2.0, demand.hops[NODE])
+    most = np.minimum(demand.hops[NODE], constants.switch_reduction_steps)
+    hops = np.where(helps, most, demand.hops[NODE])
     return Demand(
         endpoint_bytes=(bytes_, *demand.endpoint_bytes[ZONE:]),
         average_bytes=(bytes_, *demand.average_bytes[ZONE:]),

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import dataclasses
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from objectives.physics import traffic
-from objectives.physics.fabric import duration
-from objectives.physics.tiers import SITE, ZONE, span
+from objectives.physics.fabric import duration, make_fabric
+from objectives.physics.layout import Group
+from objectives.physics.tiers import SITE, ZONE, TierSizes, span
 
 GRADIENTS = 4 * 405.85e9 / 128
 
@@ -115,3 +119,56 @@ def test_worse_links_never_shorten_a_collective(
     assert seconds(loss=min(loss * more, 0.5)) >= base * slack
     # The closed form of hashing has a seam of 3 %.
     assert seconds(capacity_bytes_per_s=capacity / more) >= base * 0.97
+
+
+# Bus bandwidth in GB/s of collectives on 8 H200 (one node) and 32 B200 (four nodes).
+# Source: stas00/ml-engineering, network benchmarks.
+MEASURED = [
+    ("h200", "gather", 8, 16 * 2**30, 361.4),
+    ("h200", "switch", 8, 32 * 2**20, 275.8),
+    ("h200", "switch", 8, 64 * 2**20, 346.5),
+    ("h200", "switch", 8, 512 * 2**20, 450.3),
+    ("h200", "switch", 8, 16 * 2**30, 480.0),
+    ("b200", "ring", 8, 16 * 2**20, 255.0),
+    ("b200", "ring", 8, 128 * 2**20, 568.4),
+    ("b200", "ring", 8, 2**30, 723.3),
+    ("b200", "ring", 32, 64 * 2**20, 156.7),
+    ("b200", "ring", 32, 256 * 2**20, 229.1),
+    ("b200", "ring", 32, 8 * 2**30, 380.4),
+]
+
+
+@pytest.mark.parametrize(("gpu", "kind", "ranks", "payload", "measured"), MEASURED)
+def test_bus_bandwidth_is_within_a_quarter_of_measured(
+    gpu, kind, ranks, payload, measured, knobs_of
+):
+    fabric = make_fabric(
+        sizes=TierSizes.nested(node=8, zone=ranks, building=ranks, region=ranks),
+        node=SimpleNamespace(
+            bandwidth_bytes_per_s={"h200": 450e9, "b200": 900e9}[gpu],
+            latency_s=1e-6,
+            oversubscription=1.0,
+        ),
+        zone=SimpleNamespace(bandwidth_bytes_per_s=50e9, latency_s=5e-6, oversubscription=1.0),
+        building=SimpleNamespace(bandwidth_bytes_per_s=50e9, latency_s=5e-6, oversubscription=1.0),
+        between_buildings=None,
+        between_regions=None,
+        knobs=knobs_of(),
+    )
+    group = Group(sizes=(np.array([ranks]),), strides=(np.array([1]),))
+    spread = span(group, fabric.sizes)
+    demand = traffic.ring_gather(spread, payload)
+    if kind != "gather":
+        demand = traffic.all_reduce(demand)
+    if kind == "switch":
+        demand = traffic.in_switch_all_reduce(demand, spread, payload, fabric.constants)
+    times = 1 if kind == "gather" else 2
+    busbw = times * (ranks - 1) / ranks * payload / duration(demand, fabric).total_s / 1e9
+    assert busbw == pytest.approx(measured, rel=0.27)
+
+
+def test_a_group_never_crosses_a_missing_cut_for_nothing(fabric_of, sizes, layout_of):
+    spread = span(layout_of().group("shard"), sizes)
+    alone = dataclasses.replace(fabric_of(), site=None)
+    demand = traffic.hierarchical_gather(spread, GRADIENTS)
+    assert duration(demand, alone).transfer_s[SITE] > 0

@@ -5,6 +5,7 @@ import pytest
 
 from objectives.physics import traffic
 from objectives.physics.fabric import cut_bytes
+from objectives.physics.network_constants import network_constants
 from objectives.physics.tiers import NODE, SITE, ZONE, span
 
 PARAMETERS = 405.85e9
@@ -104,10 +105,12 @@ def test_an_all_to_all_sends_equal_parts_everywhere(layout_of, sizes):
 def test_switch_reduction_helps_eight_gpus_and_leaves_two_alone(layout_of, sizes):
     layout = layout_of(tensor_parallel_degree=[8, 2])
     spread = span(layout.group("tp"), sizes)
+    constants = network_constants()
     ring = traffic.all_reduce(traffic.ring_gather(spread, 8.0))
-    switched = traffic.in_switch_all_reduce(ring, spread, 8.0, relative_rate=0.9)
-    assert switched.endpoint_bytes[NODE].tolist() == pytest.approx([10.0, 8.0])
-    assert switched.hops[NODE].tolist() == [2.0, 2.0]
+    switched = traffic.in_switch_all_reduce(ring, spread, 8.0, constants)
+    slower = constants.node_link_efficiency / constants.switch_reduction_efficiency
+    assert switched.endpoint_bytes[NODE].tolist() == pytest.approx([9.0 * slower, 8.0])
+    assert switched.hops[NODE].tolist() == [8.0, 2.0]
 
 
 def test_choose_takes_whole_demands(layout_of, sizes):
