@@ -132,6 +132,21 @@ def share(
     )
 
 
+def in_flight_memory_bytes(knobs: LongLinkKnobs) -> FloatArray:
+    """Device memory of a GPU that crosses a cut: what each connection may have on the way.
+
+    Sent bytes are kept until they are acknowledged, and as many must be received, so every
+    connection has two buffers; larger windows are paid for here.
+
+    Args:
+        knobs: Of n configs.
+
+    References:
+        NCCL 2.27 documentation, NCCL_BUFFSIZE: one buffer per channel and pair of GPUs.
+    """
+    return np.asarray(2.0 * knobs.connections * knobs.bytes_in_flight, dtype=np.float64)
+
+
 def balance(
     knobs: LongLinkKnobs,
     constants: NetworkConstants,

@@ -3,7 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from objectives.physics.long_link import LongLink, balance, share, utilisation
+from objectives.physics.long_link import (
+    LongLink,
+    balance,
+    in_flight_memory_bytes,
+    share,
+    utilisation,
+)
 from objectives.physics.network_constants import network_constants
 
 CONSTANTS = network_constants()
@@ -101,3 +107,8 @@ def test_admission_by_the_receiver_costs_half_a_round_trip(knobs_of):
         card_bytes_per_s=CARD,
     )
     assert got.delay_s[0] - got.delay_s[1] == pytest.approx(49e-6)
+
+
+def test_windows_cost_memory(knobs_of):
+    knobs = knobs_of(connections=16, bytes_in_flight=4 * 2.0**20)
+    assert in_flight_memory_bytes(knobs) == 128 * 2**20
