@@ -1,4 +1,10 @@
-"""Search spaces: distributions, known constraints, conditions and compounds."""
+"""Search spaces: distributions, known constraints, conditions and compounds.
+
+`SearchSpace` answers every question from tables that are built once. `domains` numbers the values
+of each parameter; `factors` and `products` turn the rules into relations over these numbers;
+`elimination` joins the relations variable by variable and counts. Sampling and enumeration unrank
+by these counts (`sampling`); `projection` runs the same elimination for the least cost.
+"""
 
 from __future__ import annotations
 

@@ -10,8 +10,6 @@ from autotune.space.compiled import Compiled
 from autotune.space.domains import ContinuousDomain
 from autotune.space.values import identity, plain
 
-_UNKNOWN = object()
-
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """What changed from one space to another, in words.
@@ -103,36 +101,40 @@ def completed(
 ) -> dict[str, Any] | None:
     """A config with its missing parameters at the only values they can be said to have had.
 
-    These are the declared default, the only value of the domain, or the fixed value where a
-    condition makes the parameter inactive.
+    These are the fixed value where a condition makes the parameter inactive, else the declared
+    default or the only value of the domain.
 
     Returns:
         The completed config in declaration order; None when a parameter has no such value.
     """
     known = {name: config[name] for name in compiled.domains if name in config}
-    for name, domain in compiled.domains.items():
-        if name in known:
-            continue
-        if name in defaults:
-            known[name] = defaults[name]
-        elif not isinstance(domain, ContinuousDomain) and domain.size == 1:
-            known[name] = domain.value(0)
-    missing = [name for name in compiled.domains if name not in known]
-    for _ in range(len(missing)):  # conditions may chain
-        numbers = {
-            name: domain.index(known[name])
-            for name, domain in compiled.discrete.items()
-            if name in known
-        }
-        for name in missing:
-            activity = compiled.activities.get(name)
-            if activity is None or name in known:
-                continue
-            if any(
-                numbers.get(parent) is not None and numbers[parent] not in wanted
-                for parent, wanted in activity.when.items()
-            ):
-                known[name] = activity.otherwise
-    if any(name not in known for name in missing):
+    for _ in compiled.domains:  # conditions may chain, so what is found may imply more
+        for name in compiled.domains:
+            if name not in known and (value := _implied(compiled, name, known, defaults)):
+                known[name] = value[0]
+    if len(known) < len(compiled.domains):
         return None
     return {name: known[name] for name in compiled.domains}
+
+
+def _implied(
+    compiled: Compiled, name: str, known: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> tuple[Any] | None:
+    """The only value a missing parameter can have had, if there is one and it is known yet."""
+    activity = compiled.activities.get(name)
+    if activity is not None:
+        matches = [
+            compiled.discrete[parent].index(known[parent]) in wanted
+            for parent, wanted in activity.when.items()
+            if parent in known
+        ]
+        if not all(matches):
+            return (activity.otherwise,)
+        if len(matches) < len(activity.when):
+            return None
+    domain = compiled.domains[name]
+    if name in defaults:
+        return (defaults[name],)
+    if not isinstance(domain, ContinuousDomain) and domain.size == 1:
+        return (domain.value(0),)
+    return None

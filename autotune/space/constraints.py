@@ -9,6 +9,9 @@ from typing import Any, TypeAlias
 from autotune.errors import InvalidInput
 from autotune.space.arrays import Truth
 
+MAX_PRODUCT = 2**62
+"""Largest product that constraints can be about; larger ones would not fit 64 bits."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
@@ -174,7 +177,7 @@ def _names(owner: str, field: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _require_positive(owner: str, field: str, value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_PRODUCT:
         raise InvalidInput(
-            f"constraint {owner!r}", f"{field} must be a positive integer, got {value!r}"
+            f"constraint {owner!r}", f"{field} must be an integer from 1 to 2^62, got {value!r}"
         )

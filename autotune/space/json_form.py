@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -69,9 +70,11 @@ def distribution_to_json(distribution: BaseDistribution) -> dict[str, Any]:
         case CategoricalDistribution(choices=choices):
             return {"kind": "categorical", "choices": to_jsonable(choices, "choices")}
         case IntDistribution(low=low, high=high, log=log, step=step):
-            return {"kind": "int", "low": low, "high": high, "log": log, "step": step}
+            parts = {"kind": "int", "low": low, "high": high, "log": log, "step": step}
+            return to_jsonable(parts)  # type: ignore[no-any-return]
         case FloatDistribution(low=low, high=high, log=log, step=step):
-            return {"kind": "float", "low": low, "high": high, "log": log, "step": step}
+            parts = {"kind": "float", "low": low, "high": high, "log": log, "step": step}
+            return to_jsonable(parts)  # type: ignore[no-any-return]
     raise InvalidInput("distribution", f"has no JSON form: {type(distribution).__name__}")
 
 
@@ -80,8 +83,10 @@ def distribution_from_json(data: Mapping[str, Any]) -> BaseDistribution:
     rest = {key: value for key, value in data.items() if key != "kind"}
     match data["kind"]:
         case "categorical":
-            # Tuples are the only sequences a choice can be, and a list would be warned of.
-            return CategoricalDistribution([_tuples(choice) for choice in rest["choices"]])
+            with warnings.catch_warnings():
+                # Optuna warns of choices that storages lose; ours are stored as text.
+                warnings.simplefilter("ignore")
+                return CategoricalDistribution([_tuples(choice) for choice in rest["choices"]])
         case "int":
             return IntDistribution(**rest)
         case "float":

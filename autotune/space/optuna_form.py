@@ -12,6 +12,7 @@ from autotune.errors import InvalidInput, Problem
 from autotune.jsonable import canonical_json
 from autotune.space.constraints import Compound
 from autotune.space.domains import ChoiceDomain, ContinuousDomain, Domain
+from autotune.space.json_form import distribution_from_json, distribution_to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +105,13 @@ def optuna_form(
     for name, domain in domains.items():
         if name in members:
             continue
-        distributions[name] = parameters[name]
         if isinstance(domain, ChoiceDomain):
             codecs[name] = Codec(values=domain.values, texts=_texts(domain.values))
             distributions[name] = CategoricalDistribution(codecs[name].texts)
+        else:
+            # Through JSON, so that bounds of NumPy's types, which no storage keeps, become plain.
+            as_json = distribution_to_json(parameters[name])
+            distributions[name] = distribution_from_json(as_json)
     for compound in compounds:
         own = [domains[name] for name in compound.parameters]
         values = tuple(

@@ -13,11 +13,9 @@ import numpy as np
 
 from autotune.errors import InvalidInput
 from autotune.space.arrays import Indices, Truth
-from autotune.space.constraints import Divides, Product
+from autotune.space.constraints import MAX_PRODUCT, Divides, Product
 from autotune.space.graph import FactorGraph
 from autotune.space.relations import MAX_ROWS, TooWide
-
-_MAX_PRODUCT = 2**62
 
 
 def add_product(graph: FactorGraph, product: Product) -> None:
@@ -71,11 +69,11 @@ def _chain(
     """
     (variable, members), *rest = units.items()
     values = _unit_values(graph, name, variable, members)
-    limit = _MAX_PRODUCT if of is None else int(of.max(initial=1))
+    limit = MAX_PRODUCT if of is None else int(of.max(initial=1))
     for unit, members in rest:
         factors = _unit_values(graph, name, unit, members)
         if of is None and int(values.max(initial=1)) * int(factors.max(initial=1)) > limit:
-            raise InvalidInput(f"constraint {name!r}", f"products must stay below 2^62 ({limit})")
+            raise InvalidInput(f"constraint {name!r}", "its products must not exceed 2^62")
         rows = _pairs(values, factors, lambda a, b: a <= limit // b, name)
         products = values[rows[:, 0]] * factors[rows[:, 1]]
         distinct, state = np.unique(products, return_inverse=True)
@@ -118,6 +116,6 @@ def _unit_values(graph: FactorGraph, name: str, unit: int, members: Sequence[str
             )
         size *= float(values.max())
         product = product * values
-    if size > _MAX_PRODUCT:
-        raise InvalidInput(f"constraint {name!r}", "products must stay below 2^62")
+    if size > MAX_PRODUCT:
+        raise InvalidInput(f"constraint {name!r}", "its products must not exceed 2^62")
     return product

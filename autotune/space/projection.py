@@ -25,6 +25,8 @@ _LISTED = 4096
 """Untied ranges with more values than this are searched outwards from the wanted value."""
 _FIRST_NUDGE = 1e-6
 """How far, on [0, 1], a float is moved at first when the config itself is excluded."""
+_NUDGES = 100_000
+"""How many neighbouring floats are tried before another discrete config is taken."""
 
 
 def nearest(
@@ -97,9 +99,9 @@ def _with_floats(
         if activity is None or activity.active(numbers):
             movable.append(name)
     yield config
-    for tries in itertools.count() if movable else ():
+    for tries in range(_NUDGES if movable else 0):
         name = movable[tries % len(movable)]
-        # Steps of the golden ratio never meet again, so that a free value is found in the end.
+        # Steps of the golden ratio never meet again, so that each try is another value.
         far = _FIRST_NUDGE * 2.0 ** min(tries // len(movable), 18)
         offset = far * ((tries * 0.6180339887498949) % 1.0 + 0.5)
         place = floats[name] + offset if floats[name] < 0.5 else floats[name] - offset

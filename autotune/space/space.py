@@ -86,8 +86,8 @@ class SearchSpace:
 
     def contains(self, config: Mapping[str, Any]) -> bool:
         """Whether a config is complete, inside all domains and satisfies every rule."""
-        plain = checking.normalised(self._compiled, config)
-        return plain is not None and self._satisfied(plain)
+        normal = checking.normalised(self._compiled, config)
+        return normal is not None and self._satisfied(normal)
 
     def explain(self, config: Mapping[str, Any]) -> list[Problem]:
         """Everything wrong with a config, with the rule's name and the values it read."""
@@ -105,9 +105,9 @@ class SearchSpace:
         problems = self.explain(config)
         if problems:
             raise InvalidInput("config", problems)
-        plain = checking.normalised(self._compiled, config)
-        assert plain is not None
-        return plain
+        normal = checking.normalised(self._compiled, config)
+        assert normal is not None
+        return normal
 
     def key(self, config: Mapping[str, Any]) -> str:
         """A config's identity: equal exactly for configs with equal values.
@@ -115,10 +115,10 @@ class SearchSpace:
         Raises:
             InvalidInput: If a value is outside its domain.
         """
-        plain = checking.normalised(self._compiled, config)
-        if plain is None:
+        normal = checking.normalised(self._compiled, config)
+        if normal is None:
             raise InvalidInput("config", self.explain(config))
-        return self._keys.of(plain)
+        return self._keys.of(normal)
 
     # Getting configs
 
@@ -175,9 +175,9 @@ class SearchSpace:
             A valid config; None when every valid config is excluded, which cannot be where a
             float is active.
         """
-        plain = checking.normalised(self._compiled, config)
-        if plain is not None and self._satisfied(plain) and self._is_free(plain, exclude):
-            return plain
+        normal = checking.normalised(self._compiled, config)
+        if normal is not None and self._satisfied(normal) and self._is_free(normal, exclude):
+            return normal
         return projection.nearest(
             self._compiled,
             config,
@@ -187,8 +187,8 @@ class SearchSpace:
 
     def configs(self, columns: Mapping[str, NDArray[Any]]) -> list[dict[str, Any]]:
         """Arrays of shape (n,) as n configs in plain values."""
-        plain = [self._plain_column(name, columns[name]) for name in self.names]
-        return [dict(zip(self.names, row, strict=True)) for row in zip(*plain, strict=True)]
+        listed = [self._plain_column(name, columns[name]) for name in self.names]
+        return [dict(zip(self.names, row, strict=True)) for row in zip(*listed, strict=True)]
 
     # Other forms
 

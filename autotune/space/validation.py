@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from types import UnionType
+from typing import Any, Protocol, get_args
 
 from optuna.distributions import BaseDistribution
 
 from autotune.errors import InvalidInput, Problem
-from autotune.space.constraints import Compound, Condition, Constraint
+from autotune.space.constraints import (
+    Compound,
+    Condition,
+    Constraint,
+    Divides,
+    Predicate,
+    Product,
+)
 from autotune.space.domains import ContinuousDomain, DiscreteDomain, Domain, domain_of
 from autotune.space.relations import MAX_ROWS
 from autotune.space.units import compound_problems
@@ -51,6 +59,9 @@ def valid_domains(declared: Declaration) -> dict[str, Domain]:
             domains[name] = domain_of(name, distribution)
         except InvalidInput as error:
             problems += [Problem(path=error.what, message=p.message) for p in error.problems]
+    problems += _wrong_kinds("constraints", declared.constraints, Product | Divides | Predicate)
+    problems += _wrong_kinds("conditions", declared.conditions, Condition)
+    problems += _wrong_kinds("compounds", declared.compounds, Compound)
     # With a parameter missing every rule that reads it would be reported as well.
     problems = problems or _rule_problems(domains, declared)
     if problems:
@@ -74,6 +85,14 @@ def _rule_problems(domains: Mapping[str, Domain], declared: Declaration) -> list
     problems += _default_problems(domains, declared.defaults)
     problems += _alias_problems(domains, declared.aliases)
     return problems
+
+
+def _wrong_kinds(path: str, items: Sequence[Any], kinds: type | UnionType) -> Iterator[Problem]:
+    names = " or ".join(kind.__name__ for kind in get_args(kinds) or (kinds,))
+    for i, item in enumerate(items):
+        if not isinstance(item, kinds):
+            message = f"must be a {names}, got {item!r}"
+            yield Problem(path=f"{path}[{i}]", message=message)
 
 
 def _twice(names: Sequence[str], what: str) -> Iterator[Problem]:

@@ -162,3 +162,16 @@ def test_reordered_choices_are_a_change_that_keeps_every_config(name: str) -> No
     new = space({name: CategoricalDistribution(distribution.choices[::-1])})
     assert space().difference(new) == [f"parameter {name}: choices in another order"]
     assert new.adopt(OLD) == OLD
+
+
+def test_an_inactive_added_parameter_is_fixed_whatever_its_default() -> None:
+    new = space(
+        {"virtual": IntDistribution(1, 4)},
+        conditions=[
+            Condition(parameter="virtual", active_when={"schedule": ("one_f_one_b",)}, otherwise=1)
+        ],
+        defaults={"virtual": 2},
+    )
+    assert new.adopt(OLD) == OLD | {"virtual": 1}
+    active = OLD | {"schedule": "one_f_one_b"}
+    assert new.adopt(active) == active | {"virtual": 2}

@@ -240,3 +240,40 @@ def test_explains_with_names_and_values() -> None:
         space.check(config)
     (missing,) = (p for p in space.explain({"a": 8, "b": 1}) if p.path == "c")
     assert missing.message == "is missing; it must be an integer from 1 to 3"
+
+
+def test_what_is_no_rule_is_refused_with_its_place() -> None:
+    with pytest.raises(InvalidInput, match=r"constraints\[1\]: must be a Product or Divides or"):
+        SearchSpace(
+            {"a": DEGREES},
+            constraints=[Product(name="a", factors=("a",), equals=4), always],  # type: ignore[list-item]
+        )
+
+
+def test_bounds_of_numpy_types_reach_storages_as_plain_numbers() -> None:
+    space = SearchSpace(
+        {
+            "n": IntDistribution(np.int64(1), np.int64(4)),  # type: ignore[arg-type]
+            "c": CategoricalDistribution(list(np.array([1, 2]))),
+        }
+    )
+    for distribution in space.optuna_distributions().values():
+        json.dumps(distribution._asdict())
+    json.dumps(space.to_json())
+    assert {type(value) for value in space.sample(1, seed=0)[0].values()} == {int}
+
+
+def test_products_stay_within_64_bits() -> None:
+    huge = IntDistribution(2**30, 2**30 + 1)
+    with pytest.raises(InvalidInput, match="2\\^62"):
+        SearchSpace(
+            {"a": huge, "b": huge, "c": huge, "d": DEGREES},
+            constraints=[Divides(name="x", divisor=("d",), dividend=("a", "b", "c"))],
+        )
+    with pytest.raises(InvalidInput, match="from 1 to 2\\^62"):
+        Product(name="x", factors=("a",), equals=2**63)
+    space = SearchSpace(
+        {"a": huge, "b": huge, "c": DEGREES},
+        constraints=[Product(name="x", factors=("a", "b", "c"), equals=2**61)],
+    )
+    assert space.sample(1, seed=0) == [{"a": 2**30, "b": 2**30, "c": 2}]
