@@ -1,8 +1,9 @@
-"""The network side of a config: NCCL v2.28.9-1 variables, and what NICs and switches must do.
+"""The network side of a config: NCCL v2.28.9-1 variables, and what else the network must do.
 
 NCCL has one set of variables for all of its connections, so that what is meant for the long
-link also holds inside the buildings; there it does no harm. Settings of NICs and switches are
-comments, since no variable sets them.
+link also holds inside the buildings; there it does no harm. What no variable sets is written as
+a comment that says where it is to be had: on the NICs, on the switches, or in a communication
+library that does more than NCCL's own algorithms.
 
 References:
     NCCL v2.28.9-1: ``src/transport/net_ib.cc`` (queue pairs), ``src/init.cc`` (buffers),
@@ -70,6 +71,7 @@ def export(design_point: DesignPoint, config: Config) -> Mapping[str, str]:
     lines = [
         f"# For {job.program} (commit {version().commit[:12]}), {design_point.name}.",
         *(f"# To be set on the {text}" for text in _hardware(job)),
+        *(f"# To be had from a communication library beyond NCCL: {text}" for text in _beyond(job)),
         *(f"{name}={value}" for name, value in variables.items()),
     ]
     return {"nccl.env": "\n".join(lines) + "\n"}
@@ -81,6 +83,29 @@ def _hardware(job: Job) -> list[str]:
         for knob, value in job.network.items()
         if (knob, value) in _HARDWARE
     ]
+
+
+def _beyond(job: Job) -> list[str]:
+    needs = []
+    if _needs_hierarchy(job):
+        needs.append(
+            "reduce-scatter and all-gather in two levels, since one group of shards spans the "
+            "buildings and NCCL runs one ring through it (collective_algorithm = hierarchical; "
+            "data_parallel_replicate_degree = number of buildings does it with groups instead)"
+        )
+    chunks = job.config["cross_site_chunks"] or 1
+    if chunks > 1:
+        needs.append(
+            f"transfers between buildings in {chunks} chunks, so that the levels of a collective "
+            f"overlap (cross_site_chunks = {chunks})"
+        )
+    return needs
+
+
+def _needs_hierarchy(job: Job) -> bool:
+    """Where shards stay inside a building, the trainer's groups are the hierarchy."""
+    hierarchical = job.config["collective_algorithm"] == "hierarchical"
+    return hierarchical and crosses_buildings(job, ("cp", "shard"))
 
 
 def _if_given(rule: Rule) -> Rule:
@@ -138,25 +163,11 @@ def _algorithm(job: Job, knob: str) -> Options:
     """NCCL chooses among the algorithms listed, for the collectives that have them."""
     switched = bool(job.config["in_network_reduction"])
     match job.config[knob]:
-        case "ring":
+        case "ring" | "hierarchical":  # a ring on each level; see `_beyond`
             return {"NCCL_ALGO": "Ring,NVLS" if switched else "Ring"}
         case "tree":
             return {"NCCL_ALGO": "allreduce:Tree,NVLSTree,NVLS" if switched else "allreduce:Tree"}
-        case "hierarchical":
-            _check_hierarchy(job, knob)
-            return {"NCCL_ALGO": "Ring,NVLS" if switched else "Ring"}
     raise job.refusal(knob, "expressible: 'ring', 'tree', 'hierarchical'")
-
-
-def _check_hierarchy(job: Job, knob: str) -> None:
-    """The trainer's groups make the hierarchy: shards inside a building, replicas across."""
-    if crosses_buildings(job, ("cp", "shard")):
-        raise job.refusal(
-            knob,
-            "one group of shards spans the buildings, and NCCL reduces a group in one level; "
-            "expressible: 'ring', 'tree', or data_parallel_replicate_degree equal to the number "
-            "of buildings, with the replicas outermost in dimension_order",
-        )
 
 
 def _in_network(job: Job, knob: str) -> Options:
@@ -172,7 +183,8 @@ _NETWORK_RULES: Mapping[str, Rule] = {
     "bytes_in_flight": _bytes_in_flight,
     "collective_algorithm": _algorithm,
     "in_network_reduction": _in_network,
-    "cross_site_chunks": only(1, because="it has no chunking of its own for long links"),
+    # A comment, by `_beyond`.
+    "cross_site_chunks": elsewhere,
 }
 
 RULES: Mapping[str, Rule] = {

@@ -41,6 +41,7 @@ _ARCHITECTURES = {
     "DeepseekV3ForCausalLM": "deepseek_v3",
 }
 _SINGLE_STAGE_SCHEDULES = ("1F1B", "GPipe")
+_INTERLEAVED_SCHEDULES = ("Interleaved1F1B", "InterleavedZeroBubble")
 _V_SCHEDULES = ("ZBVZeroBubble", "DualPipeV")
 
 
@@ -140,6 +141,11 @@ def _flavor(model: Model) -> Mapping[str, Any]:
     Raises:
         Unsupported: If that version defines no model of these sizes.
     """
+    if model.num_mtp_layers:
+        raise Unsupported(
+            f"{version().title} cannot express the model {model.name}: it trains no multi-token "
+            f"prediction, and num_nextn_predict_layers is {model.num_mtp_layers}; expressible: 0"
+        )
     sizes = _sizes(model)
     family = _ARCHITECTURES.get(model.architecture)
     flavors: list[Mapping[str, Any]] = version().facts["models"]
@@ -244,6 +250,13 @@ def _schedule(job: Job, knob: str) -> Options:
     known = version().facts["schedules"]
     if schedule not in known:
         raise job.refusal(knob, f"PyTorch's pipelining has no such schedule; it has {known}")
+    rounds = max(1, job.microbatches // job.degree("pp"))
+    if schedule in _INTERLEAVED_SCHEDULES and job.microbatches % rounds:
+        raise job.refusal(
+            knob,
+            f"its {rounds} rounds must divide the microbatches, and there are {job.microbatches}; "
+            f"expressible: another schedule or microbatch_size",
+        )
     overlapped = schedule == "DualPipeV" and int(job.config["expert_parallel_degree"]) > 1
     if overlapped and job.config["activation_checkpoint_mode"] != "none":
         raise job.refusal(
