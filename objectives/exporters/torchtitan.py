@@ -8,13 +8,11 @@ References:
 
 from __future__ import annotations
 
-import json
 import math
-import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from autotune import Config, DesignPoint, Unsupported
+from autotune import Config, DesignPoint
 from objectives.exporters.job import (
     NETWORK_KNOBS,
     Job,
@@ -26,28 +24,17 @@ from objectives.exporters.job import (
     only,
     option,
 )
-from objectives.exporters.options import OptionList, Options, option_list
+from objectives.exporters.options import Options
 from objectives.exporters.placement import node_rank_file
-from objectives.model import Model
+from objectives.exporters.toml_text import to_toml
+from objectives.exporters.torchtitan_model import flavor, version
 
 RANK_ORDER = ("tp", "cp", "shard", "replicate", "pp")
 """TorchTitan's order of ranks, inner to outer."""
 
-_ARCHITECTURES = {
-    "LlamaForCausalLM": "llama3",
-    "Qwen3ForCausalLM": "qwen3",
-    "Qwen3MoeForCausalLM": "qwen3",
-    "DeepseekV2ForCausalLM": "deepseek_v3",
-    "DeepseekV3ForCausalLM": "deepseek_v3",
-}
 _SINGLE_STAGE_SCHEDULES = ("1F1B", "GPipe")
 _INTERLEAVED_SCHEDULES = ("Interleaved1F1B", "InterleavedZeroBubble")
 _V_SCHEDULES = ("ZBVZeroBubble", "DualPipeV")
-
-
-def version() -> OptionList:
-    """The version of TorchTitan that is written for."""
-    return option_list("torchtitan-v0.2.2")
 
 
 def export(design_point: DesignPoint, config: Config) -> Mapping[str, str]:
@@ -75,37 +62,6 @@ def export(design_point: DesignPoint, config: Config) -> Mapping[str, str]:
     return texts
 
 
-def to_toml(options: Options) -> str:
-    """Render options named ``section.key`` as TOML, sections in their first order.
-
-    Raises:
-        AssertionError: If a TOML parser would read anything else than the options.
-    """
-    sections: dict[str, dict[str, Any]] = {}
-    for name, value in options.items():
-        section, key = name.rsplit(".", 1)
-        sections.setdefault(section, {})[key] = value
-    blocks = [
-        "\n".join([f"[{section}]", *(f"{key} = {_toml_value(v)}" for key, v in values.items())])
-        for section, values in sections.items()
-    ]
-    text = "\n\n".join(blocks) + "\n"
-    assert _flat(tomllib.loads(text)) == dict(options), "the TOML must say what was meant"
-    return text
-
-
-def _toml_value(value: Any) -> str:
-    """JSON's numbers, texts, booleans and lists are TOML's as well."""
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _flat(tables: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in tables.items():
-        flat |= _flat(value, f"{path}{key}.") if isinstance(value, dict) else {path + key: value}
-    return flat
-
-
 def _head(job: Job, has_places: bool) -> list[str]:
     lines = [
         f"# For {job.program} (commit {version().commit[:12]}).",
@@ -126,83 +82,19 @@ _COMPILED = {"compile.enable": True, "compile.components": ["model", "loss"]}
 
 
 def _model(job: Job) -> Options:
-    flavor = _flavor(job.scenario.model)
+    known = flavor(job.scenario.model)
     return {
-        "model.name": flavor["name"],
-        "model.flavor": flavor["flavor"],
+        "model.name": known["name"],
+        "model.flavor": known["flavor"],
         "model.hf_assets_path": f"./assets/hf/{job.scenario.model.name}",
         "training.seq_len": int(job.scenario.workload.sequence_length),
     }
 
 
-def _flavor(model: Model) -> Mapping[str, Any]:
-    """TorchTitan's own definition of the model, found by its sizes.
-
-    Raises:
-        Unsupported: If that version defines no model of these sizes.
-    """
-    if model.num_mtp_layers:
-        raise Unsupported(
-            f"{version().title} cannot express the model {model.name}: it trains no multi-token "
-            f"prediction, and num_nextn_predict_layers is {model.num_mtp_layers}; expressible: 0"
-        )
-    sizes = _sizes(model)
-    family = _ARCHITECTURES.get(model.architecture)
-    flavors: list[Mapping[str, Any]] = version().facts["models"]
-    related = [flavor for flavor in flavors if flavor["name"] == family]
-    for flavor in related:
-        wanted = {"num_experts": None, "kv_lora_rank": None, **flavor["sizes"]}
-        if all(sizes.get(name) == value for name, value in wanted.items()):
-            return flavor
-    known = ", ".join(flavor["flavor"] for flavor in related) or "none"
-    raise Unsupported(
-        f"{version().title} cannot express the model {model.name}: it has no flavor of these "
-        f"sizes (flavors of {model.architecture}: {known}); register one there"
-    )
-
-
-def _sizes(model: Model) -> dict[str, Any]:
-    sizes = {name: getattr(model, name) for name in _SIZES}
-    if model.moe is not None:
-        sizes |= {name: getattr(model.moe, name) for name in _MOE_SIZES}
-    if model.mla is not None:
-        sizes |= {name: getattr(model.mla, name) for name in _MLA_SIZES}
-        sizes["q_lora_rank"] = model.mla.q_lora_rank or 0
-    return sizes
-
-
-_SIZES = (
-    "hidden_size",
-    "num_layers",
-    "num_heads",
-    "num_kv_heads",
-    "head_dim",
-    "intermediate_size",
-    "vocab_size",
-    "tie_embeddings",
-)
-_MOE_SIZES = (
-    "num_experts",
-    "experts_per_token",
-    "expert_intermediate_size",
-    "num_shared_experts",
-    "num_dense_layers",
-    "expert_groups",
-    "groups_per_token",
-)
-_MLA_SIZES = (
-    "q_lora_rank",
-    "kv_lora_rank",
-    "qk_nope_head_dim",
-    "qk_rope_head_dim",
-    "v_head_dim",
-)
-
-
 def _context_parallel(job: Job, knob: str) -> Options:
     degree = job.degree("cp")
-    flavor = _flavor(job.scenario.model)
-    if degree > 1 and not flavor["context"]:
+    known = flavor(job.scenario.model)
+    if degree > 1 and not known["context"]:
         raise job.refusal(knob, f"{flavor['name']} uses flex attention there; expressible: 1")
     pieces = job.degree("tp") * (2 * degree if degree > 1 else 1)
     length = int(job.scenario.workload.sequence_length)
@@ -214,8 +106,8 @@ def _context_parallel(job: Job, knob: str) -> Options:
 
 
 def _pipeline_parallel(job: Job, knob: str) -> Options:
-    flavor = _flavor(job.scenario.model)
-    if job.degree("pp") > 1 and not flavor["pipeline"]:
+    known = flavor(job.scenario.model)
+    if job.degree("pp") > 1 and not known["pipeline"]:
         raise job.refusal(knob, f"{flavor['name']} has no pipelining there; expressible: 1")
     return {"parallelism.pipeline_parallel_degree": job.degree("pp")}
 
