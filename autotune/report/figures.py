@@ -17,7 +17,7 @@ from autotune.importance import Importances
 from autotune.metric import Metric
 from autotune.quantity import format_quantity, shown_unit
 from autotune.report.findings import Findings, broken_constraints
-from autotune.report.sentences import format_value
+from autotune.report.sentences import format_value, term_title
 from autotune.trial import Trial, TrialState
 
 INK, MUTED, GRID = "#1f2937", "#64748b", "#e5e7eb"
@@ -174,7 +174,7 @@ def breakdown_figure(trials: Sequence[tuple[str, Trial]]) -> go.Figure:
             go.Bar(
                 y=names,
                 x=[value * factor for value in seconds],
-                name=text(term_name(term)),
+                name=text(term_title(term)),
                 orientation="h",
                 marker={"color": TERMS[i % len(TERMS)], "line": {"color": "white", "width": 1}},
                 customdata=[format_quantity(value, "s") for value in seconds],
@@ -229,11 +229,6 @@ def axis_of(metric: Metric, values: NDArray[np.float64]) -> Axis:
 def text(value: object) -> str:
     """A text that Plotly shows as it is: it would read tags and entities in it."""
     return html.escape(str(value), quote=False)
-
-
-def term_name(term: str) -> str:
-    """A term of a breakdown as words, without its unit."""
-    return term.removesuffix("_s").replace("_", " ")
 
 
 def _points(

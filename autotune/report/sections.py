@@ -24,6 +24,7 @@ from autotune.report.sentences import (
     format_value,
     gain,
     headlines,
+    term_title,
     values_of,
 )
 from autotune.trial import Trial, TrialState
@@ -139,7 +140,7 @@ def breakdown(contents: Contents) -> Html | None:
     terms = dict.fromkeys(t for _, trial in trials for t in _breakdown(trial))
     rows = [
         [
-            figures.term_name(term),
+            term_title(term),
             *(format_quantity(_breakdown(trial).get(term, 0.0), "s") for _, trial in trials),
         ]
         for term in terms
@@ -283,7 +284,9 @@ def _against(value: float, baseline: Trial | None, metric: Metric) -> str:
     if baseline is None or old is None:
         return ""
     change = format_change(value, old, metric)
-    return f"{format_quantity(old, metric.unit)} with {baseline.label or 'the baseline'}: {change}"
+    word = "as" if change == "unchanged" else "of" if change.endswith("x") else "than"
+    name = baseline.label or "the baseline"
+    return f"{change} {word} {name} ({format_quantity(old, metric.unit)})"
 
 
 def _metric_cell(trial: Trial, metric: Metric, baseline: Trial | None) -> Html:
@@ -321,7 +324,7 @@ def _knob_lines(change: Change) -> list[Html]:
         element(
             "span",
             f"{knob.name} ",
-            element("s", format_value(knob.before)),
+            element("span", format_value(knob.before), class_="old"),
             " → ",
             element("b", format_value(knob.after)),
             class_="knob",

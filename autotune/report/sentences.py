@@ -76,21 +76,29 @@ def versus(trial: Trial, baseline: Trial, metrics: Sequence[Metric]) -> str:
         Such as ``27 % faster than today with 3 % less long-link bandwidth``, ``… at the same
         …`` or ``… for 2.1x the …`` where it costs something.
     """
+    head, tail = _compared(trial, baseline, metrics)
+    name = baseline.label or "the baseline"
+    word = "as" if head.startswith("the same") or head.endswith((" fast", " slow")) else "than"
+    return f"{head} {word} {name}{tail}"
+
+
+def in_short(trial: Trial, baseline: Trial, metrics: Sequence[Metric]) -> str:
+    """As `versus`, where it is clear what is compared with: ``27 % faster at the same …``."""
+    if trial.number == baseline.number:
+        return baseline.label or "the baseline"
+    return "".join(_compared(trial, baseline, metrics))
+
+
+def _compared(trial: Trial, baseline: Trial, metrics: Sequence[Metric]) -> tuple[str, str]:
     new, old = values_of(trial), values_of(baseline)
     lead, *others = metrics
-    name = baseline.label or "the baseline"
-    head = lead_phrase(new[lead.name], old[lead.name], lead)
     groups: dict[str, list[str]] = {"at": [], "with": [], "for": []}
     for metric in others:
         value = gain(new[metric.name], old[metric.name], metric)
         word = "at" if value == 0 else "with" if value > 0 else "for"
         groups[word].append(change_phrase(new[metric.name], old[metric.name], metric))
-    if gain(new[lead.name], old[lead.name], lead) == 0:
-        head = f"{head} as {name}"
-    else:
-        head = f"{head} than {name}" if not head.endswith(" fast") else f"{head} as {name}"
-    tails = [f"{word} {_and(phrases)}" for word, phrases in groups.items() if phrases]
-    return ", ".join([" ".join([head, *tails[:1]]), *tails[1:]])
+    tails = [f" {word} {_and(phrases)}" for word, phrases in groups.items() if phrases]
+    return lead_phrase(new[lead.name], old[lead.name], lead), ",".join(tails)
 
 
 def headlines(findings: Findings) -> list[str]:
@@ -203,6 +211,11 @@ def format_value(value: object) -> str:
     return str(value)
 
 
+def term_title(term: str) -> str:
+    """A term of a breakdown as words, without its unit."""
+    return term.removesuffix("_s").replace("_", " ")
+
+
 def _sentence(trial: Trial, baseline: Trial, metrics: Sequence[Metric]) -> str:
     text = versus(trial, baseline, metrics)
     return f"{text[0].upper()}{text[1:]}: {measured(trial.evaluation, metrics)}."
@@ -227,5 +240,5 @@ def _no_worse(findings: Findings, baseline: Trial) -> Trial | None:
 
 
 def _and(parts: Iterable[str]) -> str:
-    *first, last = parts
+    *first, last = list(parts) or [""]
     return f"{', '.join(first)} and {last}" if first else last
