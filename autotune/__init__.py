@@ -16,6 +16,7 @@ from autotune.evaluation import Evaluation, Evaluations, FailureKind, Status
 from autotune.metric import Metric
 from autotune.objective import BatchObjective, Columns, Config, Objective, Report, objective
 from autotune.space import Compound, Condition, Divides, Predicate, Product, SearchSpace
+from autotune.study import Outcome, StoredStudy, Study, StudySpec, open_study, read_study
 from autotune.trial import Origin, Trial, TrialState
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Metric",
     "Objective",
     "Origin",
+    "Outcome",
     "Predicate",
     "Problem",
     "Product",
@@ -41,10 +43,15 @@ __all__ = [
     "SearchSpace",
     "Status",
     "StorageRefused",
+    "StoredStudy",
+    "Study",
     "StudyMismatch",
+    "StudySpec",
     "Trial",
     "TrialState",
     "UnknownName",
     "Unsupported",
     "objective",
+    "open_study",
+    "read_study",
 ]

@@ -1,0 +1,119 @@
+"""Calls an objective so that whatever it does is an `Evaluation`."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from autotune.evaluation import Evaluation, FailureKind, Status
+from autotune.objective import Config, Objective, failure_of
+
+_logger = logging.getLogger(__name__)
+
+_MOST_REPORTS = 1000
+
+
+@dataclass(slots=True)
+class Reporter:
+    """The `Report` given to an objective: keeps what it says and asks it to stop in time.
+
+    Attributes:
+        stop_at: Wall-clock time (``time.time()``) from when on the answer is "stop"; None for
+            never.
+        values: What was reported, the newest last; step and metrics.
+        stopped: Whether it has answered "stop".
+    """
+
+    stop_at: float | None = None
+    values: list[tuple[int, dict[str, float]]] = field(default_factory=list)
+    stopped: bool = False
+
+    def __call__(self, step: int, metrics: Mapping[str, float]) -> bool:
+        """Take an intermediate value, see `Report`; whatever is given, it never raises."""
+        try:
+            self.values.append((int(step), {str(k): float(v) for k, v in metrics.items()}))
+        except (TypeError, ValueError, AttributeError) as error:
+            _logger.warning("an objective reported what is no number, ignored: %s", error)
+        del self.values[:-_MOST_REPORTS]
+        if self.stop_at is not None and time.time() >= self.stop_at:
+            self.stopped = True
+        return self.stopped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """A result with what the study itself saw.
+
+    Attributes:
+        evaluation: Complete, or a failure.
+        wall_s: From call to return, in seconds.
+        reports: What the objective reported, as JSON values.
+        stopped_by_study: It returned early because the study asked it to.
+    """
+
+    evaluation: Evaluation
+    wall_s: float
+    reports: Sequence[Any] = ()
+    stopped_by_study: bool = False
+
+
+def measure(
+    objective: Objective, config: Config, *, seed: int, stop_at: float | None = None
+) -> Measurement:
+    """Measure one config; only what is no `Exception` comes through.
+
+    Args:
+        objective: The backend.
+        config: Valid; the backend gets a copy.
+        seed: For the backend.
+        stop_at: When its reports are answered with "stop", see `Reporter`.
+    """
+    report = Reporter(stop_at=stop_at)
+    start = time.perf_counter()
+    try:
+        result = objective.evaluate(copy.deepcopy(dict(config)), seed=seed, report=report)
+    except Exception as error:
+        result = failure_of(error, cost_s=time.perf_counter() - start)
+    wall_s = time.perf_counter() - start
+    evaluation = checked(result, objective)
+    return Measurement(
+        evaluation=evaluation,
+        wall_s=wall_s,
+        reports=[[step, _finite(values)] for step, values in report.values],
+        stopped_by_study=report.stopped and evaluation.status is Status.STOPPED,
+    )
+
+
+def checked(result: object, objective: Objective) -> Evaluation:
+    """A result that has what the objective declares, or the failure that it does not."""
+    if not isinstance(result, Evaluation):
+        return _invalid(objective, f"returned {result!r}, which is no Evaluation")
+    if not result.ok:
+        return result
+    declared = {
+        "metrics": ([metric.name for metric in objective.metrics], result.metrics),
+        "constraints": (list(objective.constraints), result.constraints),
+    }
+    for kind, (names, values) in declared.items():
+        if missing := [name for name in names if name not in values]:
+            return _invalid(
+                objective,
+                f"gave no value for its {kind} {', '.join(missing)}; without them a "
+                "config cannot be called good",
+                cost_s=result.cost_s,
+            )
+    return result
+
+
+def _invalid(objective: Objective, what: str, *, cost_s: float = 0.0) -> Evaluation:
+    reason = f"the objective {objective.name!r} {what}"
+    return Evaluation.failure(FailureKind.INVALID, reason, cost_s=cost_s)
+
+
+def _finite(values: Mapping[str, float]) -> dict[str, float | None]:
+    """JSON has no NaN."""
+    return {name: value if abs(value) < float("inf") else None for name, value in values.items()}
