@@ -60,7 +60,8 @@ class QmcSampler:
         """The point of this slot, see `Sampler`."""
         distributions = self.space.optuna_distributions()
         sequence = qmc.Sobol(len(distributions), scramble=True, rng=self.seed)
-        sequence.fast_forward(slot)
+        if slot:  # scipy overflows on 0
+            sequence.fast_forward(slot)
         point = sequence.random(1)[0]
         params = {
             name: _value_at(distribution, float(u))
