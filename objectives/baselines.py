@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from autotune import InvalidInput
-from objectives.knobs.domains import MIB, global_batch_sequences, gpus
+from objectives.knobs.domains import MIB
 from objectives.scenario import Scenario
 
 
@@ -114,8 +114,8 @@ def deepseek_v3_production(scenario: Scenario) -> dict[str, Any]:
 
 def _degrees(scenario: Scenario, name: str, *, tensor: int, pipeline: int) -> dict[str, Any]:
     """Data parallelism over what tensor and pipeline parallelism leave."""
-    world = gpus(scenario)
-    sequences = global_batch_sequences(scenario)
+    world = scenario.cluster.gpus
+    sequences = scenario.workload.global_batch_sequences
     data = world // (tensor * pipeline)
     if world % (tensor * pipeline) or sequences % max(data, 1) or not data:
         raise InvalidInput(

@@ -55,16 +55,6 @@ def domains(
     return {knob: CategoricalDistribution(tuple(choices)) for knob, choices in values.items()}
 
 
-def gpus(scenario: Scenario) -> int:
-    """GPUs of the cluster, all of which every config uses."""
-    return sum(building.gpus for building in scenario.cluster.buildings)
-
-
-def global_batch_sequences(scenario: Scenario) -> int:
-    """Sequences per step."""
-    return int(scenario.workload.global_batch_tokens // scenario.workload.sequence_length)
-
-
 def divisors(number: int, limit: int | None = None) -> list[int]:
     """Divisors in rising order, up to a limit.
 
@@ -77,10 +67,10 @@ def divisors(number: int, limit: int | None = None) -> list[int]:
 
 
 def _layout(scenario: Scenario) -> dict[str, Sequence[Any]]:
-    world = gpus(scenario)
+    world = scenario.cluster.gpus
     model = scenario.model
     per_node = min(building.gpus_per_node for building in scenario.cluster.buildings)
-    sequences = global_batch_sequences(scenario)
+    sequences = scenario.workload.global_batch_sequences
     experts = model.moe.num_experts if model.moe else 1
     return {
         "tensor_parallel_degree": divisors(world, per_node),

@@ -11,12 +11,12 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 
 from autotune.space import Condition, Constraint, Divides, Predicate, Product
 from objectives.knobs.domains import (
+    DIMENSION_ORDERS,
     SCHEDULES_OF_MORE_STAGES,
     SCHEDULES_OF_ONE_STAGE,
     SCHEDULES_OF_TWO_STAGES,
-    global_batch_sequences,
-    gpus,
 )
+from objectives.physics.layout import DEGREE_COLUMNS, split_order
 from objectives.scenario import Scenario
 
 Column = NDArray[Any]
@@ -44,12 +44,21 @@ def constraints(
         parameters: The knobs.
     """
     model = scenario.model
-    sequences = global_batch_sequences(scenario)
+    sequences = scenario.workload.global_batch_sequences
     rules: list[Constraint] = [
         Product(
             name="the degrees use every GPU",
             factors=(TENSOR, CONTEXT, PIPELINE, SHARD, REPLICATE),
-            equals=gpus(scenario),
+            equals=scenario.cluster.gpus,
+        ),
+        Predicate(
+            name="each placement has one order",
+            reads=("dimension_order", TENSOR, CONTEXT, PIPELINE, SHARD, REPLICATE),
+            holds=_canonical_order,
+            description=(
+                "orders that differ only in dimensions of degree 1 lay out the same job; the "
+                f"first of {', '.join(DIMENSION_ORDERS)} stands for all"
+            ),
         ),
         Divides(
             name="microbatches are whole",
@@ -173,6 +182,25 @@ def _choices(parameters: Mapping[str, BaseDistribution], knob: str) -> tuple[Any
     distribution = parameters[knob]
     assert isinstance(distribution, CategoricalDistribution)
     return tuple(distribution.choices)
+
+
+def _canonical_order(dimension_order: Column, **degrees: Column) -> NDArray[np.bool_]:
+    present = {name: degrees[knob] > 1 for name, knob in DEGREE_COLUMNS.items()}
+    laid_out = {order: _layout_code(order, present) for order in DIMENSION_ORDERS}
+    holds = np.ones(len(dimension_order), dtype=np.bool_)
+    for i, order in enumerate(DIMENSION_ORDERS):
+        for earlier in DIMENSION_ORDERS[:i]:
+            holds &= (dimension_order != order) | (laid_out[earlier] != laid_out[order])
+    return holds
+
+
+def _layout_code(order: str, present: Mapping[str, NDArray[np.bool_]]) -> NDArray[np.int64]:
+    """A number for the sequence of dimensions that have more than one rank."""
+    code = np.zeros(len(next(iter(present.values()))), dtype=np.int64)
+    digits = {name: digit for digit, name in enumerate(DEGREE_COLUMNS, start=1)}
+    for name in split_order(order):
+        code = np.where(present[name], code * (len(digits) + 1) + digits[name], code)
+    return code
 
 
 def _heads(heads: int, kv_heads: int) -> Rule:

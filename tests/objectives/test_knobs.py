@@ -9,6 +9,7 @@ from autotune import SearchSpace
 from objectives.knobs import NOT_MODELLED, search_space
 from objectives.knobs.coverage import KNOB_OF_OPTION
 from objectives.physics.layout import DIMENSIONS, split_order
+from objectives.scenario import Workload
 
 # The published design space, option by option (arXiv 2605.24326 and the systems it draws on).
 OPTIONS = {
@@ -126,8 +127,12 @@ def make_scenario(**changes):
             num_kv_heads=values["num_kv_heads"],
             moe=moe,
         ),
-        cluster=SimpleNamespace(buildings=values["buildings"], host=values["host"]),
-        workload=SimpleNamespace(
+        cluster=SimpleNamespace(
+            buildings=values["buildings"],
+            gpus=sum(building.gpus for building in values["buildings"]),
+            host=values["host"],
+        ),
+        workload=Workload(
             global_batch_tokens=values["sequences"] * values["sequence_length"],
             sequence_length=values["sequence_length"],
         ),
@@ -242,6 +247,19 @@ def test_interleaving_takes_whole_rounds_of_microbatches(columns):
 def test_orders_name_every_dimension_and_each_can_be_outermost(space):
     orders = [split_order(order) for order in space.parameters["dimension_order"].choices]
     assert {order[-1] for order in orders} == set(DIMENSIONS)
+
+
+def test_no_two_configs_name_the_same_placement(columns, space):
+    wide = {
+        "tp": columns["tensor_parallel_degree"] > 1,
+        "cp": columns["context_parallel_degree"] > 1,
+    }
+    order = columns["dimension_order"]
+    assert np.all(wide["cp"][order == "tp-pp-shard-replicate-cp"])
+    assert np.all(wide["tp"][order == "cp-pp-shard-replicate-tp"])
+    replicated = columns["data_parallel_replicate_degree"] > 1
+    assert np.all(replicated[order == "tp-cp-pp-replicate-shard"])
+    assert set(order.tolist()) == set(space.parameters["dimension_order"].choices)
 
 
 def test_experts_share_the_shard_ranks():
