@@ -19,6 +19,7 @@ Needs pytest, which the extra ``test`` brings.
 from __future__ import annotations
 
 from autotune.testing.objective import ObjectiveContract
+from autotune.testing.sampler import SamplerContract
 from autotune.testing.space import SpaceContract
 
-__all__ = ["ObjectiveContract", "SpaceContract"]
+__all__ = ["ObjectiveContract", "SamplerContract", "SpaceContract"]
