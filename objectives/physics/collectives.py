@@ -213,7 +213,7 @@ def in_network_all_reduce_s(
 
     References:
         Klenk et al., "An In-Network Architecture for Accelerating Shared-Memory Multiprocessor
-        Collectives", ISCA 2020, section IV.
+        Collectives", ISCA 2020.
     """
     count = np.asarray(ranks, dtype=np.float64)
     several = np.where(count > 1, 1.0, 0.0)

@@ -43,7 +43,7 @@ def pause_headroom_bytes(
         packet_bytes: Largest packet; two of them may be under way at the ends.
 
     References:
-        IEEE 802.1Qbb, annex O (headroom: rate times round trip plus two maximal frames).
+        IEEE 802.1Qbb, priority-based flow control.
     """
     rate = np.asarray(rate_bytes_per_s, dtype=np.float64)
     return np.asarray(rate * round_trip_s + 2 * np.asarray(packet_bytes), dtype=np.float64)

@@ -76,7 +76,7 @@ class Layout:
         return self.group(*DIMENSIONS).size
 
     @property
-    def whole(self) -> BoolArray:
+    def experts_divide(self) -> BoolArray:
         """Where the expert degree divides the ranks that hold the shards."""
         holders = self.degrees["cp"] * self.degrees["shard"]
         return np.asarray(holders % self.expert == 0)

@@ -36,7 +36,7 @@ def test_experts_are_shared_by_the_innermost_ranks_that_hold_shards(layout_of):
     assert [stride.tolist() for stride in experts.strides] == [[1, 1], [64, 64]]
     assert [size.tolist() for size in others.sizes] == [[2, 1], [256, 128]]
     assert [stride.tolist() for stride in others.strides] == [[2, 4], [64, 128]]
-    assert layout.whole.tolist() == [True, True]
+    assert layout.experts_divide.tolist() == [True, True]
 
 
 def test_experts_take_shards_first_where_context_lies_further_out(layout_of):
