@@ -92,8 +92,12 @@ class Job:
     @property
     def global_batch_size(self) -> int:
         """Sequences per step."""
-        workload = self.scenario.workload
-        return int(workload.global_batch_tokens // workload.sequence_length)
+        return self.scenario.workload.global_batch_sequences
+
+    @property
+    def sequence_length(self) -> int:
+        """Tokens per sequence."""
+        return self.scenario.workload.sequence_length
 
     @property
     def microbatches(self) -> int:
@@ -202,7 +206,7 @@ def stage_layers(job: Job) -> list[int]:
 
 def _misfits(job: Job) -> list[Problem]:
     problems = []
-    world = sum(building.gpus for building in job.scenario.cluster.buildings)
+    world = job.scenario.cluster.gpus
     ranks = job.data_parallel_degree * job.degree("tp") * job.degree("cp") * job.degree("pp")
     if ranks != world:
         message = f"must multiply to the cluster's {world} GPUs, got {ranks}"

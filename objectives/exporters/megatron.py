@@ -25,8 +25,8 @@ from objectives.exporters.job import (
     option,
     stage_layers,
 )
-from objectives.exporters.megatron_model import model_arguments
-from objectives.exporters.options import OptionList, Options, option_list
+from objectives.exporters.megatron_model import model_arguments, version
+from objectives.exporters.options import Options
 from objectives.exporters.placement import node_rank_file
 from objectives.physics.layout import split_order
 
@@ -35,11 +35,6 @@ RANK_ORDER = ("tp", "cp", "shard", "replicate", "pp")
 
 RANK_ORDER_PIPELINE_INSIDE = ("tp", "cp", "pp", "shard", "replicate")
 """The same with ``--use-tp-pp-dp-mapping``."""
-
-
-def version() -> OptionList:
-    """The version of Megatron-LM that is written for."""
-    return option_list("megatron-core_v0.15.3")
 
 
 def export(design_point: DesignPoint, config: Config) -> Mapping[str, str]:
@@ -60,7 +55,7 @@ def export(design_point: DesignPoint, config: Config) -> Mapping[str, str]:
     job = make_job(version().title, design_point, config)
     arguments = {
         **model_arguments(job.scenario.model, job.hf_config),
-        "--seq-length": int(job.scenario.workload.sequence_length),
+        "--seq-length": job.sequence_length,
         "--transformer-impl": "transformer_engine",
         "--bf16": True,
         **expressed(RULES, job),

@@ -87,7 +87,7 @@ def _model(job: Job) -> Options:
         "model.name": known["name"],
         "model.flavor": known["flavor"],
         "model.hf_assets_path": f"./assets/hf/{job.scenario.model.name}",
-        "training.seq_len": int(job.scenario.workload.sequence_length),
+        "training.seq_len": job.sequence_length,
     }
 
 
@@ -95,9 +95,9 @@ def _context_parallel(job: Job, knob: str) -> Options:
     degree = job.degree("cp")
     known = flavor(job.scenario.model)
     if degree > 1 and not known["context"]:
-        raise job.refusal(knob, f"{flavor['name']} uses flex attention there; expressible: 1")
+        raise job.refusal(knob, f"{known['name']} uses flex attention there; expressible: 1")
     pieces = job.degree("tp") * (2 * degree if degree > 1 else 1)
-    length = int(job.scenario.workload.sequence_length)
+    length = job.sequence_length
     if length % pieces:
         raise job.refusal(
             knob, f"tp x 2 cp = {pieces} must divide the sequence length, which is {length}"
@@ -108,7 +108,7 @@ def _context_parallel(job: Job, knob: str) -> Options:
 def _pipeline_parallel(job: Job, knob: str) -> Options:
     known = flavor(job.scenario.model)
     if job.degree("pp") > 1 and not known["pipeline"]:
-        raise job.refusal(knob, f"{flavor['name']} has no pipelining there; expressible: 1")
+        raise job.refusal(knob, f"{known['name']} has no pipelining there; expressible: 1")
     return {"parallelism.pipeline_parallel_degree": job.degree("pp")}
 
 

@@ -18,9 +18,18 @@ _ARCHITECTURES = {
     "LlamaForCausalLM": "llama3",
     "Qwen3ForCausalLM": "qwen3",
     "Qwen3MoeForCausalLM": "qwen3",
-    "DeepseekV2ForCausalLM": "deepseek_v3",
     "DeepseekV3ForCausalLM": "deepseek_v3",
 }
+
+_PLAIN: Mapping[str, Any] = {
+    "num_experts": None,
+    "kv_lora_rank": None,
+    "tie_embeddings": False,
+    "qkv_bias": False,
+    "attention_output_bias": False,
+    "mlp_bias": False,
+}
+"""What a flavor has where its entry says nothing else."""
 
 
 def version() -> OptionList:
@@ -44,7 +53,7 @@ def flavor(model: Model) -> Mapping[str, Any]:
     models: list[Mapping[str, Any]] = version().facts["models"]
     related = [known for known in models if known["name"] == family]
     for known in related:
-        wanted = {"num_experts": None, "kv_lora_rank": None, **known["sizes"]}
+        wanted = {**_PLAIN, **known["sizes"]}
         if all(sizes.get(name) == value for name, value in wanted.items()):
             return known
     names = ", ".join(known["flavor"] for known in related) or "none"
