@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from autotune import pareto
 from autotune.errors import InvalidInput
 from autotune.metric import Metric
-from autotune.objective import Objective
+from autotune.objective import Config, Objective
 from autotune.samplers import make_sampler
 from autotune.storage import Storage, TrialRow
-from autotune.storage.reader import read_queue, read_study_row
-from autotune.storage.writer import update_queue, update_study
+from autotune.storage.reader import read_study_row
+from autotune.storage.writer import update_study
 from autotune.study import results
 from autotune.study.history import History
 from autotune.study.lease import Heart, LeaseTimes, Watch
 from autotune.study.ledger import Ledger
 from autotune.study.outcome import Outcome
-from autotune.study.packing import StudyRecord, pack_config, to_trial, unpack_study
+from autotune.study.packing import StudyRecord, to_trial, unpack_config, unpack_study
 from autotune.study.proposal import Proposer, repair_notes
+from autotune.study.queueing import append_to_queue, queue_item
 from autotune.study.running import Run, run_serially
 from autotune.study.signals import Interrupts
 from autotune.study.spec import StudySpec
@@ -31,6 +31,8 @@ from autotune.trial import Origin, Trial, TrialState
 if TYPE_CHECKING:
     import optuna
     import pandas as pd
+
+    from autotune.store import Match
 
 _logger = logging.getLogger(__name__)
 
@@ -140,19 +142,18 @@ class Study:
         *,
         label: str = "",
         repair: bool = False,
-        origin: Origin = Origin.ENQUEUED,
     ) -> dict[str, Any]:
         """Have a config measured in the next open slot.
 
         Args:
             config: Complete and valid, unless it is to be repaired.
             label: Kept with the trial.
-            repair: Move an invalid config to the nearest valid one; what was changed is recorded
-                in the trial's attributes under ``repaired``.
-            origin: Kept with the trial.
+            repair: Move an invalid config to the nearest valid one; what was changed and why is
+                recorded in the trial's attributes, under ``repaired`` and ``refused_as``.
 
         Returns:
-            The config that will be measured.
+            The config that will be measured; a deterministic backend is not asked again for one
+            that this study has already.
 
         Raises:
             InvalidInput: If it is invalid and not to be repaired; carries every problem.
@@ -161,21 +162,51 @@ class Study:
         if problems and not repair:
             raise InvalidInput("enqueued config", problems)
         fitting = self.spec.space.project(config)
-        notes = repair_notes(config, fitting) if problems else {}
-        unknown = [str(name) for name in config if name not in fitting]
-        if unknown:
-            notes["ignored"] = unknown
-        item = {
-            "id": uuid4().hex,
-            "config": pack_config(fitting),
-            "origin": origin.value,
-            "label": label,
-            "notes": pack_config(notes),
-        }
-        with self.storage.write(self._record.study_id) as connection:
-            queue = read_queue(connection, self._record.study_id)
-            update_queue(connection, self._record.study_id, [*queue, item])
+        notes: dict[str, Any] = {}
+        if problems:
+            notes = repair_notes(config, fitting) | {"refused_as": [str(each) for each in problems]}
+        item = queue_item(fitting, origin=Origin.ENQUEUED, label=label, notes=notes)
+        append_to_queue(self.storage, self._record.study_id, [item])
         return fitting
+
+    def warm_start(
+        self,
+        sources: Mapping[str, Sequence[Trial]] | Sequence[Match] | Sequence[Trial],
+        n: int = 5,
+    ) -> list[Config]:
+        """Have good configs of earlier studies measured here, before the sampler proposes.
+
+        They are moved to the nearest config that is valid here; what was moved is recorded in
+        the trial's attributes. Doing it again adds nothing that was added before.
+
+        Args:
+            sources: Matching studies of the same storage, as `StudyStore.nearest` gives them;
+                or trials, by the name of their study or without one. The most promising first.
+            n: How many configs at most.
+
+        Returns:
+            The configs that were added to the queue.
+        """
+        from autotune import transfer
+        from autotune.store import Match, StudyStore
+
+        if isinstance(sources, Mapping):
+            trials = dict(sources)
+        else:
+            matches = [each for each in sources if isinstance(each, Match)]
+            store = StudyStore(self.storage)
+            trials = dict(transfer.best_of(store, matches, n, exclude=[self.name]))
+            if unnamed := [each for each in sources if isinstance(each, Trial)]:
+                trials[""] = unnamed
+        self._ledger.refresh()
+        known = self._ledger.history.keys
+        found = transfer.candidates(trials, self.spec.space, n, known=known)
+        items = [
+            queue_item(each.config, origin=Origin.TRANSFER, label=each.source, notes=each.notes)
+            for each in found
+        ]
+        added = append_to_queue(self.storage, self._record.study_id, items, only_new=True)
+        return [unpack_config(item["config"]) for item in added]
 
     def _budget(self, n_trials: int | None) -> int:
         if n_trials is None:
