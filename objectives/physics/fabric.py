@@ -11,8 +11,8 @@ from objectives.physics.arrays import FloatArray, Numbers
 from objectives.physics.collectives import stepped_s
 from objectives.physics.long_link import LongLink, LongLinkKnobs, share
 from objectives.physics.network_constants import NetworkConstants, network_constants
-from objectives.physics.tiers import BUILDING, NODE, REGION, SITE, TIERS, ZONE, TierSizes
-from objectives.physics.traffic import Demand
+from objectives.physics.tiers import BUILDING, NODE, REGION, SITE, TIERS, ZONE, Span, TierSizes
+from objectives.physics.traffic import Demand, PerTier, neighbour_sends
 
 
 class LinkFigures(Protocol):
@@ -172,6 +172,24 @@ def duration(demand: Demand, fabric: Fabric, *, chunks: Numbers = 1) -> Duration
         latency_s=latency,
         total_s=np.where(demand.sequential, phased, flat),
     )
+
+
+def neighbour_seconds(span: Span, payload_bytes: Numbers, fabric: Fabric) -> PerTier:
+    """Seconds of one message to the next rank of a pipeline, over a border of each tier.
+
+    All pipelines send over the same border at once. `traffic.borders` says how many borders of
+    each tier a pipeline has.
+
+    Args:
+        span: Where the pipeline's ranks are.
+        payload_bytes: What one GPU sends to the next stage.
+        fabric: The links.
+
+    Returns:
+        Arrays of shape (n,), one per tier; zero where the pipeline has no such border.
+    """
+    sends = neighbour_sends(span, payload_bytes)
+    return tuple(duration(demand, fabric).total_s for demand in sends)
 
 
 def cut_bytes(demand: Demand, fabric: Fabric) -> FloatArray:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from objectives.physics import traffic
-from objectives.physics.fabric import duration, make_fabric
+from objectives.physics.fabric import duration, make_fabric, neighbour_seconds
 from objectives.physics.layout import Group
-from objectives.physics.tiers import SITE, ZONE, TierSizes, span
+from objectives.physics.tiers import BUILDING, SITE, ZONE, TierSizes, span
 
 GRADIENTS = 4 * 405.85e9 / 128
 
@@ -172,3 +172,15 @@ def test_a_group_never_crosses_a_missing_cut_for_nothing(fabric_of, sizes, layou
     alone = dataclasses.replace(fabric_of(), site=None)
     demand = traffic.hierarchical_gather(spread, GRADIENTS)
     assert duration(demand, alone).transfer_s[SITE] > 0
+
+
+def test_messages_by_the_border_they_cross(layout_of, sizes, fabric_of):
+    layout = layout_of(dimension_order="tp-cp-shard-replicate-pp")
+    pipeline = span(layout.group("pp"), sizes)
+    inside, across = (
+        neighbour_seconds(pipeline, 33.5e6, fabric_of())[tier] for tier in (ZONE, SITE)
+    )
+    assert inside == 0  # every stage has a zone of its own
+    assert neighbour_seconds(pipeline, 33.5e6, fabric_of())[BUILDING] > 0
+    # 1,024 GPUs of the middle stage share the cut.
+    assert across == pytest.approx(33.5e6 * 1024 / 1.6e12 / 0.931, rel=0.02)
