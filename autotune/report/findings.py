@@ -99,7 +99,7 @@ def find(
     constraints: Sequence[str] = (),
     description: str = "",
     backend: str = "",
-    baseline: str = "",
+    baselines: Sequence[Trial] | None = None,
     provenance: Mapping[str, str] | None = None,
 ) -> Findings:
     """Work out front, baselines and hypervolume of a study's trials.
@@ -111,17 +111,13 @@ def find(
         constraints: A trial that lacks the value of one is never called good.
         description: What the study is about.
         backend: Name and version of the objective.
-        baseline: Label of the baseline that everything is compared with; the first in the
-            order of slots when empty.
+        baselines: The trials that measured the baselines, today's first; those that say so
+            of themselves when not given.
         provenance: What made the numbers.
     """
-    baselines = [
-        trial
-        for trial in trials
-        if trial.origin is Origin.BASELINE
-        and trial.state in (TrialState.COMPLETE, TrialState.FAILED)
-    ]
-    baselines.sort(key=lambda trial: (trial.label != baseline, trial.slot or 0, trial.number))
+    if baselines is None:
+        baselines = [trial for trial in trials if trial.origin is Origin.BASELINE]
+    settled = (TrialState.COMPLETE, TrialState.FAILED)
     return Findings(
         study=study,
         description=description,
@@ -129,7 +125,7 @@ def find(
         constraints=tuple(constraints),
         backend=backend,
         trials=tuple(trials),
-        baselines=tuple(baselines),
+        baselines=tuple(trial for trial in baselines if trial.state in settled),
         front=tuple(pareto_front(trials, metrics, constraints=constraints)),
         hypervolume=study_hypervolume(trials, metrics, constraints=constraints),
         provenance=dict(provenance or {}),

@@ -148,13 +148,19 @@ def why_unusable(trial: Trial) -> str:
     """Why a trial is not feasible: ``failed (oom: …)`` or ``breaks memory by 12 GB``."""
     if trial.evaluation is None:
         return f"is {trial.state.value}"
-    if not trial.evaluation.ok:
-        kind = failure_kind(trial)
-        reason = trial.evaluation.reason.splitlines()[0] if trial.evaluation.reason else ""
+    return why_unusable_evaluation(trial.evaluation)
+
+
+def why_unusable_evaluation(evaluation: Evaluation) -> str:
+    """As `why_unusable`, of what was measured."""
+    if not evaluation.ok:
+        kind = evaluation.failure_kind.value if evaluation.failure_kind else evaluation.status.value
+        reason = (evaluation.reason.splitlines() or [""])[0]
         return f"failed ({kind}: {reason})" if reason else f"failed ({kind})"
-    broken = broken_constraints(trial)
     return "breaks " + _and(
-        f"{name} by {format_quantity(value, unit_of_name(name))}" for name, value in broken.items()
+        f"{name} by {format_quantity(value, unit_of_name(name))}"
+        for name, value in evaluation.constraints.items()
+        if value > 0
     )
 
 

@@ -35,12 +35,13 @@ def test_trials_are_counted_by_what_became_of_them(make: Make, today: Trial) -> 
     assert (counts.running, counts.void, counts.pruned, counts.outside) == (1, 1, 1, 1)
 
 
-def test_the_named_baseline_comes_first(
+def test_the_first_baseline_is_compared_with(
     make: Make, today: Trial, metrics: Sequence[Metric]
 ) -> None:
     other = make(1, origin=Origin.BASELINE, label="earlier")
     assert find([today, other], metrics, study="s").baseline == today
-    assert find([today, other], metrics, study="s", baseline="earlier").baseline == other
+    given = find([today, other], metrics, study="s", baselines=[other, today])
+    assert given.baseline == other
 
 
 def test_best_and_front_leave_infeasible_trials_out(

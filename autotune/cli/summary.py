@@ -1,0 +1,114 @@
+"""What ``run`` tells people at its end."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.text import Text
+
+from autotune import plugins
+from autotune.cli import commands, output, tables
+from autotune.cli.stored import Stored
+from autotune.errors import AutotuneError
+from autotune.explain import Change
+from autotune.quantity import format_quantity
+from autotune.report.findings import Findings
+from autotune.report.sentences import headlines, values_of
+from autotune.study import Ending, Outcome
+
+_logger = logging.getLogger(__name__)
+
+
+def show_study(findings: Findings, outcome: Outcome, changes: Sequence[Change]) -> None:
+    """How the run ended, what was found, the front, and the changes that matter most."""
+    console = output.results()
+    console.print(Text(how_it_ended(findings, outcome)))
+    console.print()
+    for i, sentence in enumerate(headlines(findings)):
+        console.print(Text(sentence, style="bold" if i == 0 else ""))
+    if findings.front:
+        console.print(tables.front_table(findings))
+        if len(findings.front) > tables.MAX_ROWS:
+            hidden = len(findings.front) - tables.MAX_ROWS
+            console.print(Text(f"{hidden} more on the front: autotune front", style="dim"))
+    if changes and findings.best is not None:
+        count = {1: "change", 2: "two changes"}.get(len(changes), "three changes")
+        console.print(Text(f"The {count} that matter most in trial {findings.best.number}:"))
+        console.print(tables.changes_text(changes, findings.metrics))
+
+
+def how_it_ended(findings: Findings, outcome: Outcome) -> str:
+    """One line on budget and trials."""
+    counts = findings.counts
+    kinds = ", ".join(f"{n} {kind}" for kind, n in counts.failed_by_kind.items())
+    trials = f"{counts.feasible} feasible, {counts.infeasible} infeasible, {counts.failed} failed"
+    trials += f" ({kinds})" if kinds else ""
+    done = f"{outcome.settled} of {outcome.n_trials}"
+    match outcome.reason:
+        case Ending.DONE if outcome.new_trials == 0:
+            start = (
+                f"{findings.study}: the budget of {outcome.n_trials} trials is spent, nothing to "
+                f"do; a larger --n-trials goes on"
+            )
+        case Ending.DONE:
+            start = f"{findings.study}: {done} trials, {outcome.new_trials} of them new"
+        case Ending.EXHAUSTED:
+            start = f"{findings.study}: every config of the space is measured, {done} trials"
+        case Ending.TIMEOUT:
+            start = f"{findings.study}: the time is over after {done} trials"
+        case Ending.INTERRUPTED:
+            start = f"{findings.study}: interrupted after {done} trials"
+    return f"{start}. {trials}."
+
+
+def show_next_steps(stored: Stored, named: str, storage: str, page: Path | None) -> None:
+    """Where the page is, and how to get the best config out."""
+    console = output.results()
+    if page is not None:
+        console.print(Text.assemble(("Report: ", "bold"), str(page)), soft_wrap=True)
+    best = stored.findings.best
+    exporters = able_exporters(stored) if best is not None else []
+    if exporters:
+        words = ["autotune", "export", named, "--to", exporters[0], "--trial", "best", "-o", "DIR"]
+        if storage != commands.DEFAULT_STORAGE:
+            words += ["--storage", storage]
+        others = f" (or {', '.join(exporters[1:])})" if exporters[1:] else ""
+        line = Text.assemble(("Export: ", "bold"), f"{shlex.join(words)}{others}")
+        console.print(line, soft_wrap=True)
+
+
+def able_exporters(stored: Stored) -> list[str]:
+    """The installed exporters that can express the best config."""
+    best = stored.findings.best
+    assert best is not None, "asked only where there is a best config"
+    able = []
+    for name in sorted(plugins.installed("autotune.exporters")):
+        try:
+            plugins.load("autotune.exporters", name)(stored.record.design_point, best.config)
+        except AutotuneError as error:
+            _logger.debug("exporter %s: %s", name, error)
+        except Exception:  # a third party's exporter must not end a run
+            _logger.debug("exporter %s has a fault", name, exc_info=True)
+        else:
+            able.append(name)
+    return able
+
+
+def show_sweep(parts: Sequence[Findings]) -> None:
+    """The studies of a sweep beside each other."""
+    lead = parts[0].metrics[0]
+    columns = ("study", f"baseline {lead.title}", f"best {lead.title}", "result")
+    table = tables.plain_table(*columns, right=columns[1:3])
+    for findings in parts:
+        trials = (findings.baseline, findings.best)
+        cells = [
+            format_quantity(values_of(trial)[lead.name], lead.unit)
+            if trial is not None and trial.feasible
+            else "-"
+            for trial in trials
+        ]
+        table.add_row(Text(findings.study), *cells, Text(headlines(findings)[0]))
+    output.results().print(table)

@@ -1,0 +1,143 @@
+"""What a user names on the command line: installed studies, files, and parts of a sweep."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from autotune import plugins
+from autotune.errors import InvalidInput, UnknownName
+from autotune.study import StudySpec
+
+_FILE_MARK = ".py:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One study, or several that run in turn.
+
+    Attributes:
+        name: As the user wrote it.
+        specs: At least one.
+        is_sweep: Whether it was offered as a sequence, even of one.
+    """
+
+    name: str
+    specs: tuple[StudySpec, ...]
+    is_sweep: bool = False
+
+    def only(self) -> StudySpec:
+        """The single study.
+
+        Raises:
+            InvalidInput: If it is a sweep of several; lists its parts.
+        """
+        if len(self.specs) > 1:
+            parts = ", ".join(f"{self.name}/{part_name(spec, self.name)}" for spec in self.specs)
+            raise InvalidInput(
+                f"study {self.name!r}",
+                f"is a sweep of {len(self.specs)} studies, and one is needed here; name one of "
+                f"them: {parts}",
+            )
+        return self.specs[0]
+
+
+def resolve(text: str) -> Target:
+    """Find what a user means.
+
+    Args:
+        text: ``NAME`` of an installed study, or ``FILE.py:ATTR``; either followed by ``/PART``
+            for one study of a sweep.
+
+    Raises:
+        UnknownName: Lists the names that exist.
+        InvalidInput: If what is found is no study.
+    """
+    whole, value = _load(text)
+    specs, is_sweep = _specs_of(value, whole)
+    part = text[len(whole) + 1 :]
+    if not part:
+        return Target(name=text, specs=specs, is_sweep=is_sweep)
+    named = {part_name(spec, whole): spec for spec in specs} if is_sweep else {}
+    if part not in named:
+        raise UnknownName(f"part of {whole!r}", part, named)
+    return Target(name=text, specs=(named[part],))
+
+
+def part_name(spec: StudySpec, sweep: str) -> str:
+    """How one study of a sweep is called: its name, without the sweep's where it starts so."""
+    return spec.name.removeprefix(sweep).lstrip("/-") or spec.name
+
+
+def installed_studies() -> list[str]:
+    """The names that `resolve` knows."""
+    return sorted(plugins.installed("autotune.studies"))
+
+
+def _load(text: str) -> tuple[str, Any]:
+    """What is named, without the part, and the object behind it."""
+    if _FILE_MARK in text:
+        file, _, rest = text.partition(_FILE_MARK)
+        attribute = rest.partition("/")[0]
+        path = Path(f"{file}.py")
+        module = _import_file(path)
+        if not hasattr(module, attribute):
+            known = [name for name in vars(module) if not name.startswith("_")]
+            raise UnknownName(f"attribute of {path}", attribute, known)
+        return f"{file}{_FILE_MARK}{attribute}", getattr(module, attribute)
+    whole = text if text in plugins.installed("autotune.studies") else text.partition("/")[0]
+    if whole.endswith(".py"):
+        raise InvalidInput(f"study {text!r}", f"must say which study of the file: {text}:ATTRIBUTE")
+    return whole, plugins.load("autotune.studies", whole)
+
+
+def _import_file(path: Path) -> ModuleType:
+    """Run a file as the module that ``import`` would make of it from its folder."""
+    if not path.is_file():
+        raise InvalidInput(f"study file {path}", "must be an existing Python file")
+    path = path.resolve()
+    folder, name = str(path.parent), path.stem
+    if folder not in sys.path:
+        sys.path.append(folder)  # last: a file here must not stand in for an installed module
+    loaded = sys.modules.get(name)
+    if loaded is not None and getattr(loaded, "__file__", None) == str(path):
+        return loaded
+    found = importlib.util.find_spec(name) if name.isidentifier() and loaded is None else None
+    if found is None or found.origin != str(path):
+        # Its name is taken; workers cannot import it then, but it can still be run.
+        name = f"autotune_study_{name}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None, "a file that ends in .py has a loader"
+    assert spec.loader is not None, "a file that ends in .py has a loader"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _specs_of(value: Any, name: str) -> tuple[tuple[StudySpec, ...], bool]:
+    if callable(value) and not isinstance(value, StudySpec):
+        value = value()
+    if isinstance(value, StudySpec):
+        return (value,), False
+    if isinstance(value, Sequence) and value and all(isinstance(v, StudySpec) for v in value):
+        names = [spec.name for spec in value]
+        if twice := sorted({each for each in names if names.count(each) > 1}):
+            raise InvalidInput(
+                f"sweep {name!r}", f"each study needs a name of its own; got {twice} twice"
+            )
+        return tuple(value), True
+    raise InvalidInput(
+        f"study {name!r}",
+        f"must be a StudySpec, a function without arguments that returns one, or a sequence of "
+        f"them; got {type(value).__name__}",
+    )
