@@ -106,6 +106,11 @@ class Job:
         return self.global_batch_size // per_microbatch
 
     @property
+    def gradients_accumulate(self) -> bool:
+        """Whether when to reduce gradients makes a difference."""
+        return self.microbatches > 1 and self.data_parallel_degree * self.degree("cp") > 1
+
+    @property
     def stages(self) -> int:
         """Pipeline stages, virtual ones counted."""
         return self.degree("pp") * int(self.config["virtual_stages_per_rank"])
@@ -154,11 +159,17 @@ def expressed(rules: Mapping[str, Rule], job: Job) -> dict[str, Any]:
     """The options for every knob, in the order of the rules.
 
     Raises:
-        Unsupported: From the first rule that refuses its knob.
+        Unsupported: Naming every knob that a rule refuses.
     """
     options: dict[str, Any] = {}
+    refusals: list[str] = []
     for knob, rule in rules.items():
-        options.update(rule(job, knob))
+        try:
+            options.update(rule(job, knob))
+        except Unsupported as error:
+            refusals.append(str(error))
+    if refusals:
+        raise Unsupported("\n".join(refusals))
     return options
 
 
@@ -179,9 +190,14 @@ def only(*values: Any, because: str) -> Rule:
     return rule
 
 
-def if_split(dimension: str, rule: Rule) -> Rule:
-    """A rule that matters only where a dimension has more than one rank."""
-    return lambda job, knob: rule(job, knob) if job.degree(dimension) > 1 else {}
+def if_split(*dimensions: str, rule: Rule) -> Rule:
+    """A rule that matters only where all these dimensions have more than one rank."""
+
+    def guarded(job: Job, knob: str) -> Options:
+        split = all(job.degree(dimension) > 1 for dimension in dimensions)
+        return rule(job, knob) if split else {}
+
+    return guarded
 
 
 def elsewhere(job: Job, knob: str) -> Options:

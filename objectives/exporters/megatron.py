@@ -201,6 +201,12 @@ def _microbatch(job: Job, knob: str) -> Options:
     }
 
 
+def _gradient_reduction(job: Job, knob: str) -> Options:
+    if not job.gradients_accumulate:
+        return {}
+    return only("per_step", because="it reduces with the last microbatch only")(job, knob)
+
+
 def _overlap_reduction(job: Job, knob: str) -> Options:
     reduces = job.data_parallel_degree * job.degree("cp") > 1
     return {"--overlap-grad-reduce": True} if reduces and job.config[knob] else {}
@@ -281,19 +287,21 @@ RULES: Mapping[str, Rule] = {
     "pipeline_parallel_first_stage_less_layers": _less_layers,
     "pipeline_parallel_last_stage_less_layers": _less_layers,
     "fsdp_reshard_after_forward": if_split(
-        "shard", only("never", because="its distributed optimizer keeps the whole parameters")
+        "shard", rule=only("never", because="its distributed optimizer keeps whole parameters")
     ),
     "fsdp_prefetch_depth": if_split(
-        "shard", only(1, because="it gathers one bucket ahead, without an option")
+        "shard", rule=only(1, because="it gathers one bucket ahead, without an option")
     ),
-    "gradient_reduction": only("per_step", because="it reduces with the last microbatch only"),
+    "gradient_reduction": _gradient_reduction,
     "gradient_dtype": _gradient_dtype,
     "overlap_gradient_reduction": _overlap_reduction,
     "overlap_parameter_gather": _overlap_gather,
     "async_pipeline_p2p": _pipeline_p2p,
     "async_tensor_parallel": _async_tensor_parallel,
     "p2p_scatter_gather": if_split(
-        "tp", only(True, because="with sequence parallelism its stages pass sharded activations")
+        "pp",
+        "tp",
+        rule=only(True, because="its stages pass activations sharded over the sequence"),
     ),
     "activation_checkpoint_mode": _checkpointing,
     "activation_offload_fraction": only(0.0, because="it offloads no activations"),

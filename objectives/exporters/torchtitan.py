@@ -202,10 +202,16 @@ def _microbatch(job: Job, knob: str) -> Options:
 
 
 def _gradient_reduction(job: Job, knob: str) -> Options:
-    if job.microbatches == 1 or job.data_parallel_degree * job.degree("cp") == 1:
+    if not job.gradients_accumulate:
         return {}
     fixed = "per_step" if job.degree("pp") > 1 else "per_microbatch"
     return only(fixed, because="with this pipeline_parallel_degree it has no choice")(job, knob)
+
+
+def _overlap(job: Job, knob: str) -> Options:
+    if job.data_parallel_degree * job.degree("cp") == 1:
+        return {}
+    return only(True, because="its FSDP always overlaps, without an option")(job, knob)
 
 
 def _async_tensor_parallel(job: Job, knob: str) -> Options:
@@ -237,8 +243,6 @@ def _precision(job: Job, knob: str) -> Options:
     return {"model.converters": converters, **parameters, **quantized}
 
 
-_ALWAYS_OVERLAPPED = "its FSDP always overlaps, without an option"
-
 RULES: Mapping[str, Rule] = {
     "tensor_parallel_degree": option("parallelism.tensor_parallel_degree"),
     "context_parallel_degree": _context_parallel,
@@ -255,18 +259,20 @@ RULES: Mapping[str, Rule] = {
     "pipeline_parallel_last_stage_less_layers": _less_layers,
     "fsdp_reshard_after_forward": option("parallelism.fsdp_reshard_after_forward"),
     "fsdp_prefetch_depth": if_split(
-        "shard", only(1, because="its FSDP gathers one block ahead, without an option")
+        "shard", rule=only(1, because="its FSDP gathers one block ahead, without an option")
     ),
     "gradient_reduction": _gradient_reduction,
     "gradient_dtype": only("fp32", because="training.mixed_precision_reduce has one choice"),
-    "overlap_gradient_reduction": if_split("shard", only(True, because=_ALWAYS_OVERLAPPED)),
-    "overlap_parameter_gather": if_split("shard", only(True, because=_ALWAYS_OVERLAPPED)),
+    "overlap_gradient_reduction": _overlap,
+    "overlap_parameter_gather": _overlap,
     "async_pipeline_p2p": if_split(
-        "pp", only(True, because="its schedules send asynchronously, without an option")
+        "pp", rule=only(True, because="its schedules send asynchronously, without an option")
     ),
     "async_tensor_parallel": _async_tensor_parallel,
     "p2p_scatter_gather": if_split(
-        "tp", only(True, because="its stages pass activations sharded over the sequence")
+        "pp",
+        "tp",
+        rule=only(True, because="its stages pass activations sharded over the sequence"),
     ),
     "activation_checkpoint_mode": _checkpointing,
     "activation_offload_fraction": only(0.0, because="it offloads no activations"),
