@@ -19,6 +19,9 @@ from objectives.units import EXAMPLES, parse_quantity
 Converter = Callable[[Any], Any]
 """Turns a raw value into a checked one, or raises `ValueError`."""
 
+Check = Callable[[dict[str, Any]], list[Problem]]
+"""What is wrong between the values of a table that are right one by one."""
+
 REQUIRED = object()
 """The default of a key that must be given."""
 
@@ -41,7 +44,12 @@ class Field:
 
 
 def read_table(
-    data: object, fields: Mapping[str, Field], *, what: str, others_allowed: bool = False
+    data: object,
+    fields: Mapping[str, Field],
+    *,
+    what: str,
+    check: Check | None = None,
+    others_allowed: bool = False,
 ) -> dict[str, Any]:
     """Read a table.
 
@@ -49,6 +57,7 @@ def read_table(
         data: What should be a mapping with the keys of ``fields``.
         fields: The keys that it may have.
         what: The table, for the error.
+        check: Looks at the converted values, by the fields' names, once each of them is right.
         others_allowed: Whether keys that are not in ``fields`` are ignored.
 
     Returns:
@@ -72,6 +81,8 @@ def read_table(
             values[name] = field.convert(data[key])
         except ValueError as error:
             problems.extend(problems_of(error, key))
+    if check is not None and not problems:
+        problems.extend(check(values))
     if not others_allowed:
         problems.extend(unknown_keys(data, fields))
     if problems:
@@ -180,9 +191,11 @@ def optional(convert: Converter) -> Converter:
     return lambda value: None if value is None else convert(value)
 
 
-def table(fields: Mapping[str, Field], build: Callable[..., Any] = dict) -> Converter:
+def table(
+    fields: Mapping[str, Field], build: Callable[..., Any] = dict, *, check: Check | None = None
+) -> Converter:
     """Accept a table and build something of its values, given by keyword."""
-    return lambda data: build(**read_table(data, fields, what="table"))
+    return lambda data: build(**read_table(data, fields, what="table", check=check))
 
 
 def each(convert: Converter, *, at_least: int = 0) -> Converter:

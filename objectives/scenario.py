@@ -129,15 +129,16 @@ def parse_workload(data: Mapping[str, Any]) -> Workload:
         "global_batch_tokens": Field(convert=whole(minimum=1), example="16777216"),
         "sequence_length": Field(convert=whole(minimum=1), example="8192"),
     }
-    workload = Workload(**read_table(data, fields, what="workload"))
-    tokens, length = workload.global_batch_tokens, workload.sequence_length
-    if tokens % length:
-        near = max(1, round(tokens / length)) * length
-        message = (
-            f"must be a multiple of the sequence_length {length}, got {tokens}; nearest: {near}"
-        )
-        raise InvalidInput("workload", [Problem(path="global_batch_tokens", message=message)])
-    return workload
+    return Workload(**read_table(data, fields, what="workload", check=_whole_sequences))
+
+
+def _whole_sequences(values: dict[str, Any]) -> list[Problem]:
+    tokens, length = values["global_batch_tokens"], values["sequence_length"]
+    if tokens % length == 0:
+        return []
+    near = max(1, round(tokens / length)) * length
+    message = f"must be a multiple of the sequence_length {length}, got {tokens}; nearest: {near}"
+    return [Problem(path="global_batch_tokens", message=message)]
 
 
 def features(scenario: Scenario) -> dict[str, float]:

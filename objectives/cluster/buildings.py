@@ -21,15 +21,16 @@ def buildings_of(accelerators: Sequence[str]) -> Converter:
         accelerators: Names that the file or a preset describes.
     """
 
-    def building(**values: Any) -> dict[str, Any]:
-        if values["gpus_per_zone"] is None:
-            values["gpus_per_zone"] = values["gpus"]
-        if problems := [*_sizes(values), *_accelerator(values["accelerator"], accelerators)]:
-            raise InvalidInput("building", problems)
-        return values
+    def check(values: dict[str, Any]) -> list[Problem]:
+        return [*_sizes(values), *_accelerator(values["accelerator"], accelerators)]
+
+    def building(*, gpus_per_zone: int | None, **values: Any) -> dict[str, Any]:
+        return {**values, "gpus_per_zone": gpus_per_zone or values["gpus"]}
 
     def convert(data: Any) -> tuple[dict[str, Any], ...]:
-        rows: tuple[dict[str, Any], ...] = each(table(BUILDING, building), at_least=1)(data)
+        rows: tuple[dict[str, Any], ...] = each(table(BUILDING, building, check=check), at_least=1)(
+            data
+        )
         counts = Counter(row["name"] for row in rows)
         repeated = [
             Problem(path=f"[{i}].name", message=f"must be unique, got {row['name']!r} again")
@@ -53,7 +54,7 @@ def _sizes(values: Mapping[str, Any]) -> list[Problem]:
     return [
         Problem(path=path, message=f"must be a multiple of {divisor}, got {value}")
         for path, value, by, divisor in checks
-        if value % by
+        if value is not None and by is not None and value % by
     ]
 
 
@@ -63,7 +64,7 @@ def _accelerator(name: str, known: Sequence[str]) -> list[Problem]:
     presets = list(accelerator_presets())
     message = (
         f"must be a table [accelerator.{name}] of this file or one of {', '.join(presets)}; got "
-        f"{name!r}{nearest(name, [*known, *presets])}"
+        f"{name!r}{nearest(name, known)}"
     )
     return [Problem(path="accelerator", message=message)]
 

@@ -13,7 +13,7 @@ from objectives.cluster.buildings import buildings_of, missing_links
 from objectives.cluster.cluster import Accelerator, Building, Cluster, Link
 from objectives.cluster.tables import ACCELERATOR, LINKS
 from objectives.files import preset_names, read_input
-from objectives.reading import Field, by_name, problems_of, read_table, table, text
+from objectives.reading import Field, by_name, read_table, table, text
 
 __all__ = [
     "accelerator_presets",
@@ -71,7 +71,9 @@ def parse_cluster(data: Mapping[str, Any], *, what: str = "cluster") -> Cluster:
         data = with_presets(data)
     except InvalidInput as error:
         problems.extend(error.problems)
-    known = list(data.get("accelerator", {})) if isinstance(data, Mapping) else []
+    unreadable = tuple(problem.path.removesuffix("preset") for problem in problems)
+    described = data.get("accelerator") if isinstance(data, Mapping) else None
+    known = [*(described if isinstance(described, Mapping) else ()), *accelerator_presets()]
     fields = {
         "name": Field(convert=text, default=""),
         "accelerator": Field(convert=by_name(table(ACCELERATOR)), default={}),
@@ -81,7 +83,7 @@ def parse_cluster(data: Mapping[str, Any], *, what: str = "cluster") -> Cluster:
     try:
         values = read_table(data, fields, what=what)
     except InvalidInput as error:
-        problems.extend(problem for problem in problems_of(error, "") if problem not in problems)
+        problems.extend(p for p in error.problems if not p.path.startswith(unreadable))
     problems.extend(missing_links(data))
     if problems:
         raise InvalidInput(what, problems)

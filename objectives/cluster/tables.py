@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from autotune.errors import InvalidInput, Problem
+from autotune.errors import Problem
 from objectives.cluster.cluster import Cut, HostLink, Link
 from objectives.cluster.distance import FIBRE_S_PER_M, propagation_s
-from objectives.reading import Field, by_name, choice, number, quantity, table, text, whole
+from objectives.reading import Field, number, quantity, table, text, whole
 
-PRECISIONS = ("bf16", "fp8", "fp4")
-"""Precisions that an accelerator may have a peak for."""
+_PEAKS = {
+    "bf16": Field(convert=quantity("FLOP/s"), example='"989 TFLOP/s"'),
+    "fp8": Field(convert=quantity("FLOP/s"), default=None),
+    "fp4": Field(convert=quantity("FLOP/s"), default=None),
+}
 
 
-def _peaks(data: Any) -> dict[str, float]:
-    peaks: dict[str, float] = by_name(quantity("FLOP/s"), name=choice(*PRECISIONS))(data)
-    if "bf16" not in peaks:
-        raise InvalidInput(
-            "table", [Problem(path="bf16", message='is missing; give it, such as "989 TFLOP/s"')]
-        )
-    return peaks
+def _peaks(**values: float | None) -> dict[str, float]:
+    return {precision: peak for precision, peak in values.items() if peak is not None}
 
 
 ACCELERATOR = {
@@ -28,7 +26,7 @@ ACCELERATOR = {
         convert=quantity("byte/s"), name="memory_bandwidth_bytes_per_s", example='"3.35 TB/s"'
     ),
     "peak_flops": Field(
-        convert=_peaks, name="peak_flops_per_s", example='{ bf16 = "989 TFLOP/s" }'
+        convert=table(_PEAKS, _peaks), name="peak_flops_per_s", example='{ bf16 = "989 TFLOP/s" }'
     ),
     "tdp": Field(convert=quantity("W"), default=None, name="tdp_w"),
     "price": Field(convert=quantity("USD/s", positive=False), default=None, name="price_usd_per_s"),
@@ -77,36 +75,34 @@ _HOST = {
 }
 
 
+def _distance_or_latency(values: dict[str, Any]) -> list[Problem]:
+    given = [name for name in ("distance_m", "latency_s") if values[name] is not None]
+    if len(given) == 1:
+        return []
+    message = (
+        'give either distance, such as "10 km", from which the latency follows, or a measured '
+        f"one-way latency; got {'both' if given else 'neither'}"
+    )
+    return [Problem(path="distance", message=message)]
+
+
 def _cut(
     *,
-    capacity_bytes_per_s: float,
     distance_m: float | None,
+    latency_s: float | None,
     route_factor: float | None,
     extra_latency_s: float,
-    latency_s: float | None,
-    loss: float,
-    buffer_bytes: float | None,
+    **figures: Any,
 ) -> Cut:
-    if (distance_m is None) == (latency_s is None):
-        got = "neither" if distance_m is None else "both"
-        message = (
-            'give either distance, such as "10 km", from which the latency follows, or a measured '
-            f"one-way latency; got {got}"
-        )
-        raise InvalidInput("table", [Problem(path="distance", message=message)])
-    if latency_s is None:
-        assert distance_m is not None
-        latency_s = propagation_s(distance_m, route_factor) + extra_latency_s
+    if distance_m is not None:
+        latency_s = propagation_s(distance_m, route_factor)
     else:
+        assert latency_s is not None, "the table's check wants one of them"
         distance_m = latency_s / FIBRE_S_PER_M
-    return Cut(
-        capacity_bytes_per_s=capacity_bytes_per_s,
-        distance_m=distance_m,
-        latency_s=latency_s,
-        loss=loss,
-        buffer_bytes=buffer_bytes,
-    )
+    return Cut(distance_m=distance_m, latency_s=latency_s + extra_latency_s, **figures)
 
+
+_across = table(_CUT, _cut, check=_distance_or_latency)
 
 LINKS = {
     "node": Field(
@@ -116,7 +112,7 @@ LINKS = {
         convert=table(_LINK, Link), example='{ bandwidth = "400 Gbit/s", latency = "4 us" }'
     ),
     "building": Field(convert=table(_LINK, Link), default=None),
-    "between_buildings": Field(convert=table(_CUT, _cut), default=None),
-    "between_regions": Field(convert=table(_CUT, _cut), default=None),
+    "between_buildings": Field(convert=_across, default=None),
+    "between_regions": Field(convert=_across, default=None),
     "host": Field(convert=table(_HOST, HostLink), default=None),
 }

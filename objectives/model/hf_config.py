@@ -16,6 +16,7 @@ from objectives.model.parameters import total_parameters
 from objectives.reading import read_table, shown
 
 _PACKAGE = "objectives.model"
+_SIZES = {"B": 1e9, "M": 1e6, "K": 1e3}
 
 
 def load_model(source: str | Path) -> Model:
@@ -138,5 +139,6 @@ def _named(model: Model, config: Mapping[str, Any]) -> Model:
     path = config.get("_name_or_path")
     if isinstance(path, str) and path.strip("/. "):
         return replace(model, name=path.rstrip("/").rsplit("/", 1)[-1])
-    billions = total_parameters(model) / 1e9
-    return replace(model, name=f"{model.architecture}-{billions:.3g}B")
+    count = total_parameters(model)
+    size = next((size for size in ("B", "M") if count >= _SIZES[size]), "K")
+    return replace(model, name=f"{model.architecture}-{count / _SIZES[size]:.3g}{size}")
