@@ -13,7 +13,6 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
-from scipy.stats import qmc
 
 from autotune.samplers.base import Observation, Suggestion
 from autotune.space import SearchSpace
@@ -58,6 +57,8 @@ class QmcSampler:
 
     def suggest(self, past: Sequence[Observation], *, slot: int, number: int) -> Suggestion:
         """The point of this slot, see `Sampler`."""
+        from scipy.stats import qmc  # takes a second to import, and few studies need it
+
         distributions = self.space.optuna_distributions()
         sequence = qmc.Sobol(len(distributions), scramble=True, rng=self.seed)
         if slot:  # scipy overflows on 0
