@@ -19,6 +19,10 @@ Rows: TypeAlias = Iterator[tuple[float, int]]
 class Alternatives:
     """The ways to choose one variable and everything that depends on it.
 
+    An alternative is a row and, for each part that depends on it, the rank of the part's own
+    alternative. The successors of one are those with the next rank in one part; they are looked
+    for only when one more alternative is asked for.
+
     Attributes:
         variable: The variable; None where nothing itself is chosen.
         rows: See `Rows`.
@@ -33,49 +37,75 @@ class Alternatives:
     _found: list[tuple[float, int, tuple[int, ...]]] = field(default_factory=list)
     _heap: list[tuple[float, int, tuple[int, ...]]] = field(default_factory=list)
     _parts: dict[int, Sequence[Alternatives]] = field(default_factory=dict)
+    _exhausted: bool = False
 
     def cost(self, rank: int) -> float | None:
         """Cost of the alternative with a rank, 0 the cheapest; None when there are fewer."""
-        while len(self._found) <= rank:
-            if not self._advance():
-                return None
-        return self._found[rank][0]
+        # A stack of its own, for a chain of constraints may be deeper than Python's.
+        waiting = [] if self._known(rank) else [(self, rank)]
+        while waiting:
+            node, wanted = waiting[-1]
+            if node._known(wanted):
+                waiting.pop()
+            elif missing := node._missing():
+                waiting += missing
+            else:
+                node._advance()
+        return self._found[rank][0] if rank < len(self._found) else None
 
     def assign(self, rank: int, states: MutableMapping[int, int]) -> None:
         """Write the states of an alternative whose cost was asked before."""
-        _, row, ranks = self._found[rank]
-        if self.variable is not None:
-            states[self.variable] = self.state(row)
-        parts = self._parts_of(row)
-        for part, below in zip(parts, ranks or (0,) * len(parts), strict=True):
-            part.cost(below)
-            part.assign(below, states)
+        waiting = [(self, rank)]
+        while waiting:
+            node, wanted = waiting.pop()
+            if not node._found:
+                node._advance()
+            _, row, ranks = node._found[wanted]
+            if node.variable is not None:
+                states[node.variable] = node.state(row)
+            parts = node._parts_of(row)
+            waiting += zip(parts, ranks or (0,) * len(parts), strict=True)
+
+    def _known(self, rank: int) -> bool:
+        return self._exhausted or rank < len(self._found)
 
     def _parts_of(self, row: int) -> Sequence[Alternatives]:
         if row not in self._parts:
             self._parts[row] = self.parts(row)
         return self._parts[row]
 
-    def _advance(self) -> bool:
-        """Find one more alternative; successors are looked for only when one more is needed."""
+    def _steps(self) -> Iterator[tuple[int, Alternatives, int]]:
+        """Which part of the last alternative found may step to which rank.
+
+        Only from the last part that is not at its cheapest on, so that each alternative is
+        reached in one way.
+        """
+        if not self._found:
+            return
+        _, row, ranks = self._found[-1]
+        parts = self._parts_of(row)
+        last = max((i for i, rank in enumerate(ranks) if rank), default=0)
+        for i in range(last, len(parts)):
+            yield i, parts[i], (ranks[i] if ranks else 0) + 1
+
+    def _missing(self) -> list[tuple[Alternatives, int]]:
+        """What has to be known of the parts before one more alternative can be found."""
+        return [(part, rank) for _, part, rank in self._steps() if not part._known(rank)]
+
+    def _advance(self) -> None:
+        """Find one more alternative, or that there is none."""
+        for i, part, rank in self._steps():
+            now, worse = part.cost(rank - 1), part.cost(rank)
+            if now is not None and worse is not None:
+                cost, row, ranks = self._found[-1]
+                ranks = ranks or (0,) * len(self._parts_of(row))
+                changed = (*ranks[:i], rank, *ranks[i + 1 :])
+                heapq.heappush(self._heap, (cost - now + worse, row, changed))
         if not self._found or not any(self._found[-1][2]):
             first = next(self.rows, None)
             if first is not None:
                 heapq.heappush(self._heap, (*first, ()))
-        if self._found:
-            self._push_successors(*self._found[-1])
-        if not self._heap:
-            return False
-        self._found.append(heapq.heappop(self._heap))
-        return True
-
-    def _push_successors(self, cost: float, row: int, ranks: tuple[int, ...]) -> None:
-        """Worsen one part by one rank; only from the last worsened part on, so each comes once."""
-        parts = self._parts_of(row)
-        ranks = ranks or (0,) * len(parts)
-        last = max((i for i, rank in enumerate(ranks) if rank), default=0)
-        for i in range(last, len(parts)):
-            now, worse = parts[i].cost(ranks[i]), parts[i].cost(ranks[i] + 1)
-            if now is not None and worse is not None:
-                changed = (*ranks[:i], ranks[i] + 1, *ranks[i + 1 :])
-                heapq.heappush(self._heap, (cost - now + worse, row, changed))
+        if self._heap:
+            self._found.append(heapq.heappop(self._heap))
+        else:
+            self._exhausted = True

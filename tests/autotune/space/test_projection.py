@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import itertools
+
+import numpy as np
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
@@ -152,3 +155,25 @@ def test_stays_quick_with_a_thousand_excluded_neighbours() -> None:
     assert other is not None
     assert space.key(other) not in seen
     assert sum(other[name] != config[name] for name in names) == 2
+
+
+def differ(**read: np.ndarray) -> np.ndarray:
+    return np.not_equal(*read.values())
+
+
+def test_long_chains_of_rules_do_not_exhaust_the_stack() -> None:
+    names = [f"p{i:03}" for i in range(300)]
+    space = SearchSpace(
+        dict.fromkeys(names, IntDistribution(0, 3)),
+        constraints=[
+            Predicate(name=f"{a} and {b}", reads=(a, b), holds=differ)
+            for a, b in itertools.pairwise(names)
+        ],
+    )
+    seen: set[str] = set()
+    for _ in range(3):
+        config = space.project(dict.fromkeys(names, 2), exclude=seen)
+        assert config is not None
+        assert all(config[a] != config[b] for a, b in itertools.pairwise(names))
+        seen.add(space.key(config))
+    assert len(seen) == 3
