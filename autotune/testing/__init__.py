@@ -21,5 +21,6 @@ from __future__ import annotations
 from autotune.testing.objective import ObjectiveContract
 from autotune.testing.sampler import SamplerContract
 from autotune.testing.space import SpaceContract
+from autotune.testing.storage import StorageContract
 
-__all__ = ["ObjectiveContract", "SamplerContract", "SpaceContract"]
+__all__ = ["ObjectiveContract", "SamplerContract", "SpaceContract", "StorageContract"]

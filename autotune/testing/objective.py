@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import math
+import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from joblib.externals.loky.backend.reduction import dumps
 
 from autotune.design_point import DesignPoint
 from autotune.evaluation import Evaluation, Evaluations, FailureKind, Status
@@ -126,6 +128,15 @@ class ObjectiveContract:
         )
         for evaluation in evaluations:
             _check_evaluation(objective, evaluation)
+
+    def test_reaches_a_worker_process(
+        self, objective: Objective, configs: Sequence[Config]
+    ) -> None:
+        """It survives the way by which joblib sends it to another process."""
+        sent = pickle.loads(dumps(objective))
+        assert (sent.name, sent.version) == (objective.name, objective.version)
+        evaluation = sent.evaluate(configs[0], seed=0)
+        assert evaluation.status == objective.evaluate(configs[0], seed=0).status
 
     def test_config_is_not_changed(self, objective: Objective, configs: Sequence[Config]) -> None:
         """Evaluating leaves the config as it was, down to the values inside it."""

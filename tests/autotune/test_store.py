@@ -11,6 +11,7 @@ from optuna.distributions import FloatDistribution
 from autotune import (
     Config,
     DesignPoint,
+    Origin,
     SearchSpace,
     StorageRefused,
     StudySpec,
@@ -176,6 +177,31 @@ def test_best_trials_are_the_front_then_the_next(store: StudyStore) -> None:
 def test_a_single_metric_ranks_by_it(store: StudyStore) -> None:
     ranked = store.best_trials("study 0", n=4)
     assert [cost(t) for t in ranked] == sorted(cost(t) for t in ranked)
+
+
+def test_a_new_study_starts_from_the_nearest_by_measuring_again(storage: Storage) -> None:
+    """The best of the nearest study comes first, with this design point's own values."""
+    new = open_study(spec(2.0), storage)
+    store = StudyStore(storage)
+    matches = store.nearest(new.spec.design_point, n=1, exclude=[new.name])
+    assert names(matches) == ["study 1@shifted"]
+    asked = new.warm_start(matches, n=3)
+    assert asked == [t.config for t in store.best_trials("study 1", n=3)]
+    new.optimize(6)
+    transferred = [t for t in new.trials if t.origin is Origin.TRANSFER]
+    assert [t.config for t in transferred] == asked
+    assert [t.slot for t in transferred] == [0, 1, 2]
+    for trial in transferred:
+        assert trial.label == "study 1@shifted"
+        assert trial.attributes["transferred_from"]["study"] == "study 1@shifted"
+        assert cost(trial) == pytest.approx((trial.config["x"] - 2.0) ** 2)
+
+
+def test_starting_from_nothing_is_starting(storage: Storage) -> None:
+    new = open_study(spec(2.0, objective=never), storage)
+    matches = StudyStore(storage).nearest(new.spec.design_point, objective="never")
+    assert new.warm_start(matches) == []
+    assert new.optimize(2).new_trials == 2
 
 
 def test_frame_has_one_row_a_study(store: StudyStore) -> None:
