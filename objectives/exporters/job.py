@@ -59,6 +59,23 @@ A network knob that the config does not have stays as the machines have it.
 """
 
 
+class Inexpressible(Unsupported):
+    """Knobs that a program cannot express; the message has a line for each."""
+
+    def __init__(self, reasons: Mapping[str, str]) -> None:
+        """Name the knobs.
+
+        Args:
+            reasons: What is wrong with each, by its name.
+        """
+        self.reasons = dict(reasons)
+        super().__init__("\n".join(self.reasons.values()))
+
+    def __reduce__(self) -> tuple[type[Inexpressible], tuple[dict[str, str]]]:
+        """Survive the way back from a worker process."""
+        return type(self), (self.reasons,)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One training job: a scenario and a complete config.
@@ -115,14 +132,15 @@ class Job:
         """Pipeline stages, virtual ones counted."""
         return self.degree("pp") * int(self.config["virtual_stages_per_rank"])
 
-    def refusal(self, knob: str, why: str) -> Unsupported:
+    def refusal(self, knob: str, why: str) -> Inexpressible:
         """The error for a knob's value that the program cannot express.
 
         Args:
             knob: Its name.
             why: What the program lacks, and what would be expressible.
         """
-        return Unsupported(f"{self.program} cannot express {knob}={self.config[knob]!r}: {why}")
+        text = f"{self.program} cannot express {knob}={self.config[knob]!r}: {why}"
+        return Inexpressible({knob: text})
 
 
 Rule = Callable[[Job, str], Options]
@@ -133,16 +151,17 @@ def make_job(program: str, design_point: DesignPoint, config: Config) -> Job:
     """Read a design point and complete a config with `DEFAULTS`.
 
     Raises:
-        Unsupported: If the config has a knob that no exporter knows.
+        Inexpressible: If the config has knobs that no exporter knows.
         InvalidInput: If the config does not fit the design point.
     """
-    unknown = [name for name in config if name not in DEFAULTS]
+    unknown = {
+        knob: f"{program} cannot express {knob}={value!r}: the exporter does not know this knob; "
+        f"it knows {', '.join(DEFAULTS)}"
+        for knob, value in config.items()
+        if knob not in DEFAULTS
+    }
     if unknown:
-        knob = unknown[0]
-        raise Unsupported(
-            f"{program} cannot express {knob}={config[knob]!r}: the exporter does not know this "
-            f"knob; it knows {', '.join(DEFAULTS)}"
-        )
+        raise Inexpressible(unknown)
     job = Job(
         program=program,
         scenario=scenario(design_point),
@@ -159,17 +178,17 @@ def expressed(rules: Mapping[str, Rule], job: Job) -> dict[str, Any]:
     """The options for every knob, in the order of the rules.
 
     Raises:
-        Unsupported: Naming every knob that a rule refuses.
+        Inexpressible: Naming every knob that a rule refuses.
     """
     options: dict[str, Any] = {}
-    refusals: list[str] = []
+    refusals: dict[str, str] = {}
     for knob, rule in rules.items():
         try:
             options.update(rule(job, knob))
-        except Unsupported as error:
-            refusals.append(str(error))
+        except Inexpressible as error:
+            refusals.update(error.reasons)
     if refusals:
-        raise Unsupported("\n".join(refusals))
+        raise Inexpressible(refusals)
     return options
 
 

@@ -49,7 +49,8 @@ def export(design_point: DesignPoint, config: Config) -> Mapping[str, str]:
         be started with other ranks than their own numbers.
 
     Raises:
-        Unsupported: If Megatron-LM cannot express a knob's value.
+        Inexpressible: Naming every knob whose value Megatron-LM cannot express.
+        Unsupported: If it cannot express the model.
         InvalidInput: If the config does not fit the design point.
     """
     job = make_job(version().title, design_point, config)

@@ -62,7 +62,7 @@ def export(design_point: DesignPoint, config: Config) -> Mapping[str, str]:
         ``nccl.env``: ``NAME=value`` lines, which a shell sources and ``NCCL_CONF_FILE`` reads.
 
     Raises:
-        Unsupported: If NCCL cannot express a knob's value.
+        Inexpressible: Naming every knob whose value NCCL cannot express.
         InvalidInput: If the config does not fit the design point.
     """
     job = make_job(version().title, design_point, config)

@@ -27,7 +27,7 @@ def node_ranks(job: Job, trainer_order: Sequence[str]) -> NDArray[np.int64]:
         Shape (nodes,).
 
     Raises:
-        Unsupported: If the trainer would spread one node's GPUs over several nodes, or the
+        Inexpressible: If the trainer would spread one node's GPUs over several nodes, or the
             buildings have nodes of different sizes.
     """
     sizes = {building.gpus_per_node for building in job.scenario.cluster.buildings}
