@@ -33,6 +33,8 @@ class History:
         lost: Claims that were given up, by slot, oldest first.
         imported: Trials taken over from an earlier study.
         keys: Configs that were ever claimed or taken over.
+        slotted_keys: Configs that were ever claimed, by the origin of the claim.
+        queue_ids: Enqueued configs that were ever claimed.
         last_id: The newest trial that was read.
     """
 
@@ -44,8 +46,11 @@ class History:
     lost: dict[int, list[TrialRow]] = field(default_factory=dict)
     imported: list[TrialRow] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
+    slotted_keys: dict[str, set[Origin]] = field(default_factory=dict)
+    queue_ids: set[str] = field(default_factory=set)
     last_id: int = -1
     _observations: dict[int, Observation] = field(default_factory=dict)
+    _drawn_slots: set[int] = field(default_factory=set)
     _all_settled_below: int = 0
 
     def apply(self, rows: Iterable[TrialRow]) -> None:
@@ -53,12 +58,25 @@ class History:
         for row in rows:
             known = self.rows.get(row.trial_id)
             if known is None:
-                self.keys.add(config_key(row.packed["config"]))
+                self._note_claim(row)
             elif known.state == row.state:
                 continue
             self.rows[row.trial_id] = row
             self.last_id = max(self.last_id, row.trial_id)
             self._sort_in(row)
+
+    def _note_claim(self, row: TrialRow) -> None:
+        # A slot keeps its config until it is settled, so what was claimed stays claimed.
+        key, slot = config_key(row.packed["config"]), row.packed["slot"]
+        self.keys.add(key)
+        if slot is None:
+            return
+        origin = Origin(row.packed["origin"])
+        self.slotted_keys.setdefault(key, set()).add(origin)
+        if origin is Origin.STARTUP:
+            self._drawn_slots.add(slot)
+        if row.packed["queue_id"] is not None:
+            self.queue_ids.add(row.packed["queue_id"])
 
     def _sort_in(self, row: TrialRow) -> None:
         slot = row.packed["slot"]
@@ -93,25 +111,9 @@ class History:
         """How many workers died in a slot."""
         return sum(row.packed["void"]["counts"] for row in self.lost.get(slot, ()))
 
-    def count(self, origin: Origin, *, below: int) -> int:
-        """How many of the slots below one have configs of an origin."""
-        return sum(
-            row.packed["origin"] == origin
-            for rows in (self.settled, self.running)
-            for slot, row in rows.items()
-            if slot < below
-        )
-
-    def used_queue_ids(self) -> set[str]:
-        """The enqueued configs that have a slot."""
-        slotted = (*self.settled.values(), *self.running.values())
-        lost = (rows[-1] for rows in self.lost.values())
-        return {
-            row.packed["queue_id"]
-            for rows in (slotted, lost)
-            for row in rows
-            if row.packed["queue_id"] is not None
-        }
+    def n_drawn(self, *, below: int) -> int:
+        """How many of the slots below one have uniform draws of the start."""
+        return sum(slot < below for slot in self._drawn_slots)
 
     def number_of(self, slot: int) -> int:
         """Where a slot stands among the observations, whoever finished first."""

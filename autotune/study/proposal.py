@@ -91,27 +91,18 @@ class Proposer:
         )
 
     def _baseline(self, slot: int, history: History) -> Proposal | None:
-        measured = (
-            {
-                config_key(row.packed["config"])
-                for rows in (history.settled, history.running)
-                for row in rows.values()
-                if self.deterministic or row.packed["origin"] == Origin.BASELINE
-            }
-            if self.baselines
-            else set()
-        )
         for name, config in self.baselines.items():
-            if self.space.key(config) not in measured:
+            origins = history.slotted_keys.get(self.space.key(config), set())
+            measured = bool(origins) if self.deterministic else Origin.BASELINE in origins
+            if not measured:
                 return self._make(slot, config, Origin.BASELINE, label=name)
         return None
 
     def _enqueued(
         self, slot: int, history: History, queue: Sequence[Mapping[str, Any]]
     ) -> Proposal | None:
-        used = history.used_queue_ids() if queue else set()
         for item in queue:
-            if item["id"] in used:
+            if item["id"] in history.queue_ids:
                 continue
             if self.deterministic and config_key(item["config"]) in history.keys:
                 continue
@@ -137,7 +128,7 @@ class Proposer:
         return self._repaired(slot, suggestion.config, Origin.SAMPLER, exclude, suggestion.state)
 
     def _draws_missing(self, slot: int, history: History) -> int:
-        drawn = history.count(Origin.STARTUP, below=slot)
+        drawn = history.n_drawn(below=slot)
         return self.n_startup_trials - drawn - len(history.imported)
 
     def _draw(
