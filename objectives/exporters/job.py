@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,22 +58,54 @@ DEFAULTS: Mapping[str, Any] = {
 A network knob that the config does not have stays as the machines have it.
 """
 
+MICROBATCH_KNOBS = (
+    "microbatch_size",
+    "data_parallel_shard_degree",
+    "data_parallel_replicate_degree",
+    "pipeline_parallel_degree",
+)
+"""What decides how many microbatches a pipeline has."""
+
+STAGE_KNOBS = (
+    "pipeline_parallel_degree",
+    "pipeline_parallel_first_stage_less_layers",
+    "pipeline_parallel_last_stage_less_layers",
+)
+"""What, with the virtual stages, decides how many layers a stage has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a program cannot express one knob's value.
+
+    Attributes:
+        knob: Its name.
+        reason: The whole sentence.
+        expressible: The values that it could express instead; empty where that is not known.
+        given: Other knobs; the refusal holds while they have the values they have.
+    """
+
+    knob: str
+    reason: str
+    expressible: tuple[Any, ...] = ()
+    given: tuple[str, ...] = ()
+
 
 class Inexpressible(Unsupported):
     """Knobs that a program cannot express; the message has a line for each."""
 
-    def __init__(self, reasons: Mapping[str, str]) -> None:
+    def __init__(self, refusals: Sequence[Refusal]) -> None:
         """Name the knobs.
 
         Args:
-            reasons: What is wrong with each, by its name.
+            refusals: One for each.
         """
-        self.reasons = dict(reasons)
-        super().__init__("\n".join(self.reasons.values()))
+        self.refusals = tuple(refusals)
+        super().__init__("\n".join(refusal.reason for refusal in self.refusals))
 
-    def __reduce__(self) -> tuple[type[Inexpressible], tuple[dict[str, str]]]:
+    def __reduce__(self) -> tuple[type[Inexpressible], tuple[tuple[Refusal, ...]]]:
         """Survive the way back from a worker process."""
-        return type(self), (self.reasons,)
+        return type(self), (self.refusals,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,15 +164,30 @@ class Job:
         """Pipeline stages, virtual ones counted."""
         return self.degree("pp") * int(self.config["virtual_stages_per_rank"])
 
-    def refusal(self, knob: str, why: str) -> Inexpressible:
+    def refusal(
+        self,
+        knob: str,
+        why: str,
+        *,
+        expressible: tuple[Any, ...] = (),
+        given: tuple[str, ...] = (),
+    ) -> Inexpressible:
         """The error for a knob's value that the program cannot express.
 
         Args:
             knob: Its name.
-            why: What the program lacks, and what would be expressible.
+            why: What the program lacks.
+            expressible: See `Refusal`.
+            given: See `Refusal`.
         """
-        text = f"{self.program} cannot express {knob}={self.config[knob]!r}: {why}"
-        return Inexpressible({knob: text})
+        text = f"{self.program} cannot express {knob}={self.config[knob]!r}"
+        if given:
+            text += " with " + ", ".join(f"{name}={self.config[name]!r}" for name in given)
+        text += f": {why}"
+        if expressible:
+            text += "; expressible: " + ", ".join(repr(value) for value in expressible)
+        refusal = Refusal(knob=knob, reason=text, expressible=expressible, given=given)
+        return Inexpressible([refusal])
 
 
 Rule = Callable[[Job, str], Options]
@@ -154,12 +201,15 @@ def make_job(program: str, design_point: DesignPoint, config: Config) -> Job:
         Inexpressible: If the config has knobs that no exporter knows.
         InvalidInput: If the config does not fit the design point.
     """
-    unknown = {
-        knob: f"{program} cannot express {knob}={value!r}: the exporter does not know this knob; "
-        f"it knows {', '.join(DEFAULTS)}"
+    known = ", ".join(DEFAULTS)
+    unknown = [
+        Refusal(
+            knob=knob,
+            reason=f"{program} cannot express {knob}={value!r}: the exporter knows only {known}",
+        )
         for knob, value in config.items()
         if knob not in DEFAULTS
-    }
+    ]
     if unknown:
         raise Inexpressible(unknown)
     job = Job(
@@ -181,12 +231,12 @@ def expressed(rules: Mapping[str, Rule], job: Job) -> dict[str, Any]:
         Inexpressible: Naming every knob that a rule refuses.
     """
     options: dict[str, Any] = {}
-    refusals: dict[str, str] = {}
+    refusals: list[Refusal] = []
     for knob, rule in rules.items():
         try:
             options.update(rule(job, knob))
         except Inexpressible as error:
-            refusals.update(error.reasons)
+            refusals += error.refusals
     if refusals:
         raise Inexpressible(refusals)
     return options
@@ -197,13 +247,12 @@ def option(name: str) -> Rule:
     return lambda job, knob: {name: job.config[knob]}
 
 
-def only(*values: Any, because: str) -> Rule:
+def only(*values: Any, because: str, given: tuple[str, ...] = ()) -> Rule:
     """A knob of which the program has only some values, and no option to say so."""
 
     def rule(job: Job, knob: str) -> Options:
         if job.config[knob] not in values:
-            allowed = ", ".join(repr(value) for value in values)
-            raise job.refusal(knob, f"{because}; expressible: {allowed}")
+            raise job.refusal(knob, because, expressible=values, given=given)
         return {}
 
     return rule

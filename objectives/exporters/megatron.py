@@ -14,7 +14,9 @@ from itertools import groupby
 
 from autotune import Config, DesignPoint
 from objectives.exporters.job import (
+    MICROBATCH_KNOBS,
     NETWORK_KNOBS,
+    STAGE_KNOBS,
     Job,
     Rule,
     elsewhere,
@@ -35,6 +37,9 @@ RANK_ORDER = ("tp", "cp", "shard", "replicate", "pp")
 
 RANK_ORDER_PIPELINE_INSIDE = ("tp", "cp", "pp", "shard", "replicate")
 """The same with ``--use-tp-pp-dp-mapping``."""
+
+
+_SCHEDULES = ("1F1B", "Interleaved1F1B")
 
 
 def export(design_point: DesignPoint, config: Config) -> Mapping[str, str]:
@@ -126,7 +131,9 @@ def _replicate(job: Job, knob: str) -> Options:
     )
     if experts % job.degree("replicate"):
         raise job.refusal(
-            knob, f"the replicas must divide the {experts} ranks that hold the same experts"
+            knob,
+            f"the replicas must divide the {experts} ranks that hold the same experts",
+            given=("expert_parallel_degree",),
         )
     return {"--num-distributed-optimizer-instances": job.degree("replicate")}
 
@@ -145,14 +152,15 @@ def _schedule(job: Job, knob: str) -> Options:
     schedule = job.config[knob]
     if job.degree("pp") == 1:
         return {}
-    if schedule not in ("1F1B", "Interleaved1F1B"):
-        raise job.refusal(knob, "expressible: '1F1B', 'Interleaved1F1B'")
+    if schedule not in _SCHEDULES:
+        raise job.refusal(knob, "it has no such schedule", expressible=_SCHEDULES)
     rest = job.microbatches % job.degree("pp")
     if schedule == "Interleaved1F1B" and rest:
         raise job.refusal(
             knob,
-            f"it needs a multiple of pipeline_parallel_degree={job.degree('pp')} microbatches, "
-            f"and there are {job.microbatches}; expressible: '1F1B', or another microbatch_size",
+            f"it needs a multiple of {job.degree('pp')} microbatches, and there are "
+            f"{job.microbatches}",
+            given=MICROBATCH_KNOBS,
         )
     return {}
 
@@ -164,11 +172,11 @@ def _virtual_stages(job: Job, knob: str) -> Options:
     if job.degree("pp") == 1:
         return {}
     if interleaved != (per_rank > 1):
-        schedule = job.config["pipeline_parallel_schedule"]
-        raise job.refusal(knob, f"{schedule} has {'at least two' if interleaved else 'one'} a rank")
+        why = f"this schedule has {'at least two' if interleaved else 'one'} a rank"
+        raise job.refusal(knob, why, given=("pipeline_parallel_schedule",))
     layers = stage_layers(job)
     if min(layers) < 0 or min(layers[1:-1], default=1) < 1:
-        raise job.refusal(knob, f"its {job.stages} stages would have {layers} layers")
+        raise job.refusal(knob, f"the stages would have {layers} layers", given=STAGE_KNOBS)
     return {"--pipeline-model-parallel-layout": layout(layers, job.scenario.model.num_mtp_layers)}
 
 
@@ -217,19 +225,31 @@ def _overlap_gather(job: Job, knob: str) -> Options:
     if job.degree("shard") == 1 or not job.config[knob]:
         return {}
     if not job.config["overlap_gradient_reduction"]:
-        raise job.refusal(knob, "it needs overlap_gradient_reduction=True; expressible: False")
+        raise job.refusal(
+            knob,
+            "it overlaps the gather only together with the reduction",
+            expressible=(False,),
+            given=("overlap_gradient_reduction",),
+        )
     return {"--overlap-param-gather": True}
 
 
 def _pipeline_p2p(job: Job, knob: str) -> Options:
     if job.degree("pp") == 1:
         return {}
-    if job.config["pipeline_parallel_schedule"] == "Interleaved1F1B":
-        if not job.config[knob] and job.degree("pp") == 2:
-            raise job.refusal(knob, "interleaving over two ranks needs the overlap")
-        return {} if job.config[knob] else {"--no-overlap-p2p-communication": True}
-    because = "it overlaps P2P with Interleaved1F1B only"
-    return only(False, because=because)(job, knob)
+    if job.config["pipeline_parallel_schedule"] != "Interleaved1F1B":
+        because = "it overlaps sends with Interleaved1F1B only"
+        return only(False, because=because, given=("pipeline_parallel_schedule",))(job, knob)
+    if job.config[knob]:
+        return {}
+    if job.degree("pp") == 2:
+        raise job.refusal(
+            knob,
+            "interleaving over two ranks needs the overlap",
+            expressible=(True,),
+            given=("pipeline_parallel_schedule", "pipeline_parallel_degree"),
+        )
+    return {"--no-overlap-p2p-communication": True}
 
 
 def _async_tensor_parallel(job: Job, knob: str) -> Options:

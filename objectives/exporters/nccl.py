@@ -117,16 +117,19 @@ def _transport(job: Job, knob: str) -> Options:
     if job.config[knob] == "tcp":
         raise job.refusal(
             knob,
-            "NCCL_NET=Socket would take every connection off RDMA, also inside the buildings; "
-            "expressible: a RoCE transport",
+            "NCCL_NET=Socket would take every connection off RDMA, also inside the buildings",
+            expressible=_settings(knob),
         )
     return {**_hardware_setting(job, knob), "NCCL_NET": "IB"}
 
 
 def _hardware_setting(job: Job, knob: str) -> Options:
     """Checked here, written by `_hardware`."""
-    values = [value for name, value in _HARDWARE if name == knob]
-    return only(*values, because="no NIC or switch setting is known for it")(job, knob)
+    return only(*_settings(knob), because="no NIC or switch setting is known for it")(job, knob)
+
+
+def _settings(knob: str) -> tuple[str, ...]:
+    return tuple(value for name, value in _HARDWARE if name == knob)
 
 
 def _load_balancing(job: Job, knob: str) -> Options:
@@ -138,7 +141,7 @@ def _load_balancing(job: Job, knob: str) -> Options:
 def _connections(job: Job, knob: str) -> Options:
     pairs = int(job.config[knob])
     if pairs > _MAX_QUEUE_PAIRS:
-        raise job.refusal(knob, f"expressible: up to {_MAX_QUEUE_PAIRS} queue pairs")
+        raise job.refusal(knob, f"a connection has at most {_MAX_QUEUE_PAIRS} queue pairs")
     return {
         "NCCL_IB_QPS_PER_CONNECTION": pairs,
         # Without it a message takes one queue pair, and the others stand idle.
@@ -153,8 +156,9 @@ def _bytes_in_flight(job: Job, knob: str) -> Options:
     if buffer > _INT_MAX:
         raise job.refusal(
             knob,
-            f"NCCL_BUFFSIZE holds for all {connections} connections of a pair together and is "
-            f"at most {_INT_MAX} bytes, and they need {buffer}",
+            f"NCCL_BUFFSIZE holds for all connections of a pair together and is at most "
+            f"{_INT_MAX} bytes, and they need {buffer}",
+            given=("connections_per_pair",),
         )
     return {"NCCL_BUFFSIZE": buffer}
 
@@ -167,7 +171,9 @@ def _algorithm(job: Job, knob: str) -> Options:
             return {"NCCL_ALGO": "Ring,NVLS" if switched else "Ring"}
         case "tree":
             return {"NCCL_ALGO": "allreduce:Tree,NVLSTree,NVLS" if switched else "allreduce:Tree"}
-    raise job.refusal(knob, "expressible: 'ring', 'tree', 'hierarchical'")
+    raise job.refusal(
+        knob, "it has no such algorithm", expressible=("ring", "tree", "hierarchical")
+    )
 
 
 def _in_network(job: Job, knob: str) -> Options:

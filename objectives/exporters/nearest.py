@@ -1,68 +1,88 @@
-"""The nearest config that a program can express: what an exporter refuses is taken back."""
+"""The nearest config that a program can express."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from autotune import Config, DesignPoint, SearchSpace
-from objectives.exporters.job import Inexpressible
+import numpy as np
+from numpy.typing import NDArray
+
+from autotune import Config, DesignPoint, InvalidInput, Predicate, SearchSpace
+from objectives.exporters.job import Inexpressible, Refusal
 
 Exporter = Callable[[DesignPoint, Config], Mapping[str, str]]
 
 
 def nearest_expressible(
-    export: Exporter,
-    design_point: DesignPoint,
-    config: Config,
-    *,
-    space: SearchSpace,
-    towards: Config,
+    export: Exporter, design_point: DesignPoint, config: Config, *, space: SearchSpace
 ) -> dict[str, Any]:
-    """Move a config until an exporter takes it.
+    """Move a config as little as possible until an exporter takes it.
 
-    The knobs that the exporter refuses get the values of another config; what then breaks a
-    rule of the space moves to the nearest valid config or, where that brings refused values
-    back, is taken from the other config as well. The result is another config: measure it.
+    What the exporter refuses becomes a rule of the space, and the config is projected onto what
+    is left. The result is another config: measure it.
 
     Args:
         export: An exporter.
         design_point: What the config is for.
         config: A valid config of the space.
-        space: Its rules hold for the result.
-        towards: A valid config that the exporter takes, such as the baseline.
+        space: Where to look; discrete in the knobs that are refused.
 
     Raises:
-        Inexpressible: If the exporter does not take ``towards``.
+        Inexpressible: If the exporter takes no config of the space.
         Unsupported: If the exporter does not take the model.
     """
-    taken: set[str] = set()
     moved = dict(config)
     while True:
         try:
             export(design_point, moved)
         except Inexpressible as error:
-            if moved == dict(towards):
-                raise
-            # Growing with every round, so that the end is `towards` itself.
-            taken |= (set(error.reasons) - taken) or _tied(space, config, towards, taken)
+            try:
+                space = _without(space, moved, error)
+            except InvalidInput:
+                raise error from None
         else:
             return moved
-        moved = space.project(_mixed(config, towards, taken))
+        moved = space.project(config)
 
 
-def _mixed(config: Config, towards: Config, taken: Iterable[str]) -> dict[str, Any]:
-    return {**config, **{knob: towards[knob] for knob in taken if knob in towards}}
+def _without(space: SearchSpace, config: Config, error: Inexpressible) -> SearchSpace:
+    rules = [
+        _rule(space, config, refusal, number)
+        for number, refusal in enumerate(error.refusals, start=len(space.constraints))
+    ]
+    return SearchSpace(
+        space.parameters,
+        constraints=(*space.constraints, *rules),
+        conditions=space.conditions,
+        compounds=space.compounds,
+    )
 
 
-def _tied(space: SearchSpace, config: Config, towards: Config, taken: set[str]) -> set[str]:
-    """What the broken rules read beyond the knobs taken; everything where no rule is broken."""
-    reads: dict[str, set[str]] = {rule.name: set(rule.reads) for rule in space.constraints}
-    reads |= {
-        f"condition on {each.parameter}": {each.parameter, *each.active_when}
-        for each in space.conditions
-    }
-    reads |= {each.name: set(each.parameters) for each in space.compounds}
-    broken = [problem.path for problem in space.explain(_mixed(config, towards, taken))]
-    tied = {knob for path in broken for knob in reads.get(path, ())} - taken
-    return tied or set(towards)
+def _rule(space: SearchSpace, config: Config, refusal: Refusal, number: int) -> Predicate:
+    """Forbid what is refused: one value or all but some, where others are as they are."""
+    knob, refused, expressible = refusal.knob, config[refusal.knob], refusal.expressible
+    where: dict[str, Sequence[Any]] = {name: (config[name],) for name in refusal.given}
+    condition = next((each for each in space.conditions if each.parameter == knob), None)
+    # A value that is refused while it does not matter is refused everywhere.
+    if condition is not None and _matches(condition.active_when, config):
+        where = {**condition.active_when, **where}
+
+    def holds(**columns: NDArray[Any]) -> NDArray[np.bool_]:
+        values = columns[knob]
+        allowed = np.isin(values, expressible) if expressible else values != refused
+        applies = np.ones(len(values), dtype=np.bool_)
+        for name, wanted in where.items():
+            applies &= np.isin(columns[name], wanted)
+        return np.asarray(allowed | ~applies)
+
+    return Predicate(
+        name=f"expressible {knob} {number}",
+        reads=(knob, *where),
+        holds=holds,
+        description="what the exporter takes",
+    )
+
+
+def _matches(wanted: Mapping[str, Sequence[Any]], config: Config) -> bool:
+    return all(config[name] in values for name, values in wanted.items())

@@ -14,7 +14,9 @@ from typing import Any
 
 from autotune import Config, DesignPoint
 from objectives.exporters.job import (
+    MICROBATCH_KNOBS,
     NETWORK_KNOBS,
+    STAGE_KNOBS,
     Job,
     Rule,
     elsewhere,
@@ -96,12 +98,14 @@ def _context_parallel(job: Job, knob: str) -> Options:
     degree = job.degree("cp")
     known = flavor(job.scenario.model)
     if degree > 1 and not known["context"]:
-        raise job.refusal(knob, f"{known['name']} uses flex attention there; expressible: 1")
+        raise job.refusal(knob, f"{known['name']} uses flex attention there", expressible=(1,))
     pieces = job.degree("tp") * (2 * degree if degree > 1 else 1)
     length = job.sequence_length
     if length % pieces:
         raise job.refusal(
-            knob, f"tp x 2 cp = {pieces} must divide the sequence length, which is {length}"
+            knob,
+            f"tp x 2 cp = {pieces} must divide the sequence length, which is {length}",
+            given=("tensor_parallel_degree",),
         )
     return {"parallelism.context_parallel_degree": degree}
 
@@ -109,7 +113,7 @@ def _context_parallel(job: Job, knob: str) -> Options:
 def _pipeline_parallel(job: Job, knob: str) -> Options:
     known = flavor(job.scenario.model)
     if job.degree("pp") > 1 and not known["pipeline"]:
-        raise job.refusal(knob, f"{known['name']} has no pipelining there; expressible: 1")
+        raise job.refusal(knob, f"{known['name']} has no pipelining there", expressible=(1,))
     return {"parallelism.pipeline_parallel_degree": job.degree("pp")}
 
 
@@ -119,8 +123,8 @@ def _replicate(job: Job, knob: str) -> Options:
     if degree > 1 and not sharded and job.degree("tp") * job.degree("pp") > 1:
         raise job.refusal(
             knob,
-            "without sharding it combines replication with no other dimension; expressible: 1, "
-            "or data_parallel_shard_degree above 1",
+            "it combines replication with other dimensions only where something is sharded",
+            given=("data_parallel_shard_degree", "context_parallel_degree"),
         )
     return {"parallelism.data_parallel_replicate_degree": degree}
 
@@ -140,38 +144,31 @@ def _schedule(job: Job, knob: str) -> Options:
     schedule = job.config[knob]
     if job.degree("pp") == 1:
         return {}
-    known = version().facts["schedules"]
+    known = tuple(version().facts["schedules"])
     if schedule not in known:
-        raise job.refusal(knob, f"PyTorch's pipelining has no such schedule; it has {known}")
+        raise job.refusal(knob, "PyTorch's pipelining has no such schedule", expressible=known)
     rounds = max(1, job.microbatches // job.degree("pp"))
     if schedule in _INTERLEAVED_SCHEDULES and job.microbatches % rounds:
         raise job.refusal(
             knob,
-            f"its {rounds} rounds must divide the microbatches, and there are {job.microbatches}; "
-            f"expressible: another schedule or microbatch_size",
+            f"its {rounds} rounds must divide the microbatches, which are {job.microbatches}",
+            given=MICROBATCH_KNOBS,
         )
     overlapped = schedule == "DualPipeV" and int(job.config["expert_parallel_degree"]) > 1
     if overlapped and job.config["activation_checkpoint_mode"] != "none":
         raise job.refusal(
             knob,
-            "with expert parallelism it takes no activation checkpointing; expressible: "
-            "activation_checkpoint_mode='none', or another schedule",
+            "with expert parallelism it takes no activation checkpointing",
+            given=("expert_parallel_degree", "activation_checkpoint_mode"),
         )
     return {"parallelism.pipeline_parallel_schedule": schedule}
 
 
 def _virtual_stages(job: Job, knob: str) -> Options:
     """TorchTitan derives the number of stages from the layers per stage."""
-    per_rank = int(job.config[knob])
-    schedule = job.config["pipeline_parallel_schedule"]
     if job.degree("pp") == 1:
         return {}
-    if schedule in _SINGLE_STAGE_SCHEDULES and per_rank != 1:
-        raise job.refusal(knob, f"{schedule} has one stage a rank; expressible: 1")
-    if schedule not in _SINGLE_STAGE_SCHEDULES and per_rank < 2:
-        raise job.refusal(knob, f"{schedule} needs at least two stages a rank")
-    if schedule in _V_SCHEDULES and per_rank != 2:
-        raise job.refusal(knob, f"{schedule} has two stages a rank; expressible: 2")
+    _check_stages_of_schedule(job, knob)
     first = int(job.config["pipeline_parallel_first_stage_less_layers"])
     last = int(job.config["pipeline_parallel_last_stage_less_layers"])
     layers = job.scenario.model.num_layers + first + last
@@ -180,9 +177,24 @@ def _virtual_stages(job: Job, knob: str) -> Options:
         raise job.refusal(
             knob,
             f"{job.scenario.model.num_layers} layers cannot be cut into {job.stages} stages of "
-            f"at most {per_stage} with {first} and {last} fewer on the first and the last",
+            f"at most {per_stage}",
+            given=STAGE_KNOBS,
         )
     return {"parallelism.pipeline_parallel_layers_per_stage": per_stage}
+
+
+def _check_stages_of_schedule(job: Job, knob: str) -> None:
+    per_rank = int(job.config[knob])
+    schedule = job.config["pipeline_parallel_schedule"]
+    if schedule in _SINGLE_STAGE_SCHEDULES:
+        fits, stages = per_rank == 1, "one stage"
+    elif schedule in _V_SCHEDULES:
+        fits, stages = per_rank == 2, "two stages"
+    else:
+        fits, stages = per_rank > 1, "at least two stages"
+    if not fits:
+        why = f"this schedule has {stages} a rank"
+        raise job.refusal(knob, why, given=("pipeline_parallel_schedule",))
 
 
 def _less_layers(job: Job, knob: str) -> Options:
@@ -206,7 +218,8 @@ def _gradient_reduction(job: Job, knob: str) -> Options:
     if not job.gradients_accumulate:
         return {}
     fixed = "per_step" if job.degree("pp") > 1 else "per_microbatch"
-    return only(fixed, because="with this pipeline_parallel_degree it has no choice")(job, knob)
+    because = "a pipeline reduces with its last microbatch, gradient accumulation with each"
+    return only(fixed, because=because, given=("pipeline_parallel_degree",))(job, knob)
 
 
 def _overlap(job: Job, knob: str) -> Options:

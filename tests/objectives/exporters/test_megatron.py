@@ -123,7 +123,7 @@ def test_what_it_cannot_express_is_refused_by_name(
 ) -> None:
     with pytest.raises(Unsupported) as caught:
         export(llama_8b, {**small, "async_pipeline_p2p": False, knob: value})
-    assert f"Megatron-LM core_v0.15.3 cannot express {knob}={value!r}: " in str(caught.value)
+    assert f"Megatron-LM core_v0.15.3 cannot express {knob}={value!r}" in str(caught.value)
 
 
 def test_recomputation_and_fp8(

@@ -86,4 +86,4 @@ def test_what_it_cannot_express_is_refused_by_name(
 ) -> None:
     with pytest.raises(Unsupported) as caught:
         export(llama_8b, {**small, knob: value})
-    assert f"nccl v2.28.9-1 cannot express {knob}={value!r}: " in str(caught.value)
+    assert f"nccl v2.28.9-1 cannot express {knob}={value!r}" in str(caught.value)

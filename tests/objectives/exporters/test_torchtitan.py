@@ -93,7 +93,7 @@ def test_what_it_cannot_express_is_refused_by_name(
 ) -> None:
     with pytest.raises(Unsupported) as caught:
         export(llama_8b, {**small, knob: value})
-    assert f"torchtitan v0.2.2 cannot express {knob}={value!r}: " in str(caught.value)
+    assert f"torchtitan v0.2.2 cannot express {knob}={value!r}" in str(caught.value)
 
 
 def test_stages_that_its_rule_would_not_make_are_refused(
@@ -104,7 +104,9 @@ def test_stages_that_its_rule_would_not_make_are_refused(
         "pipeline_parallel_first_stage_less_layers": 0,
         "pipeline_parallel_last_stage_less_layers": 0,
     }
-    with pytest.raises(Unsupported, match="virtual_stages_per_rank=4: 126 layers cannot be cut"):
+    with pytest.raises(
+        Unsupported, match="virtual_stages_per_rank=4 with .*: 126 layers cannot be cut"
+    ):
         export(llama_405b, {**production, **changes})
 
 
