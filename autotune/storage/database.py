@@ -228,7 +228,7 @@ def _refusal(error: DBAPIError, storage: Storage) -> StorageRefused | None:
         return StorageRefused(f"{storage} or its folder is read-only; change the permissions")
     if "malformed" in said or "not a database" in said:
         return StorageRefused(f"{storage} is damaged: {said}; restore a copy")
-    if "full" in said:
+    if "disk is full" in said:
         return StorageRefused(f"the disk of {storage} is full; make room and run again")
     if "unable to open" in said:
         return StorageRefused(f"{storage} cannot be opened: {said}; check path and permissions")

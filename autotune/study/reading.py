@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
 
 from autotune import pareto
 from autotune.errors import UnknownName
@@ -55,8 +59,7 @@ def list_studies(storage: str | Path | Storage) -> list[StudyRecord]:
     Raises:
         StorageRefused: If there is no such storage, or it cannot be used.
     """
-    opened = open_storage(storage, read_only=True)
-    with opened.read() as connection:
+    with _reading(storage) as connection:
         return [unpack_study(row) for row in read_studies(connection)]
 
 
@@ -72,12 +75,22 @@ def read_study(storage: str | Path | Storage, name: str) -> StoredStudy:
         UnknownName: If there is none, or several objectives have one; lists those there are.
         StorageRefused: If there is no such storage, or it cannot be used.
     """
-    opened = open_storage(storage, read_only=True)
-    with opened.read() as connection:
+    with _reading(storage) as connection:
         row = find_study(read_studies(connection), name)
         rows = read_trials(connection, row.study_id)
     trials = results.visible([to_trial(each) for each in rows])
     return StoredStudy(record=unpack_study(row), trials=tuple(trials))
+
+
+@contextmanager
+def _reading(storage: str | Path | Storage) -> Iterator[Connection]:
+    opened = open_storage(storage, read_only=True)
+    try:
+        with opened.read() as connection:
+            yield connection
+    finally:
+        if opened is not storage:
+            opened.close()
 
 
 def find_study(rows: list[StudyRow], name: str) -> StudyRow:
