@@ -36,6 +36,7 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON document on standar
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Every detail in the log, and tracebacks of errors.")
 ]
+Study = Annotated[str, typer.Argument(metavar="STUDY", help="An installed study, or FILE.py:ATTR.")]
 StoredStudy = Annotated[
     str | None,
     typer.Argument(

@@ -27,7 +27,7 @@ _STDIN = "-"
 
 
 def evaluate(
-    study: Annotated[str, typer.Argument(help="An installed study, or FILE.py:ATTR.")],
+    study: commands.Study,
     config: Annotated[
         str | None,
         typer.Option(metavar="FILE|-", help="A JSON object with every parameter; - is stdin."),

@@ -99,7 +99,7 @@ class Result:
 
 
 def run(
-    study: Annotated[str, typer.Argument(help="An installed study, or FILE.py:ATTR.")],
+    study: commands.Study,
     storage: commands.Storage = commands.DEFAULT_STORAGE,
     n_trials: Annotated[
         int | None,
@@ -152,8 +152,7 @@ def run(
         no_report=no_report,
         page_suffix=f"-{objective}" if objective else "",
     )
-    if target.is_sweep and report is not None and not report.is_dir():
-        raise InvalidInput("--report", f"must be an existing folder for a sweep, got {report}")
+    _check_report(report, is_sweep=target.is_sweep)
     with commands.signals() as caught:
         results = _run_all(specs, target, options, show=not json)
     if json:
@@ -164,6 +163,16 @@ def run(
         output.write_error("interrupted; nothing finished is lost, the same command resumes")
         return caught.exit_code
     return commands.FAILED if any(each.nothing_worked for each in results) else commands.DONE
+
+
+def _check_report(report: Path | None, *, is_sweep: bool) -> None:
+    """Before hours of measuring, not after them."""
+    if report is None:
+        return
+    if is_sweep and not report.is_dir():
+        raise InvalidInput("--report", f"must be an existing folder for a sweep, got {report}")
+    if not is_sweep and (report.is_dir() or not report.parent.is_dir()):
+        raise InvalidInput("--report", f"must be a file in an existing folder, got {report}")
 
 
 def _run_all(
