@@ -1,13 +1,13 @@
-"""What all exporters derive from a design point and a config, and how they refuse one."""
+"""What all exporters derive from a design point and a config."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from autotune import Config, DesignPoint, InvalidInput, Problem, Unsupported
-from objectives.exporters.options import Options
+from autotune import Config, DesignPoint, InvalidInput, Problem
+from objectives.exporters.refusal import Inexpressible, Refusal
 from objectives.physics.layout import DEGREE_COLUMNS, split_order
 from objectives.scenario import Scenario, scenario
 
@@ -75,40 +75,6 @@ STAGE_KNOBS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """Why a program cannot express one knob's value.
-
-    Attributes:
-        knob: Its name.
-        reason: The whole sentence.
-        expressible: The values that it could express instead; empty where that is not known.
-        given: Other knobs; the refusal holds while they have the values they have.
-    """
-
-    knob: str
-    reason: str
-    expressible: tuple[Any, ...] = ()
-    given: tuple[str, ...] = ()
-
-
-class Inexpressible(Unsupported):
-    """Knobs that a program cannot express; the message has a line for each."""
-
-    def __init__(self, refusals: Sequence[Refusal]) -> None:
-        """Name the knobs.
-
-        Args:
-            refusals: One for each.
-        """
-        self.refusals = tuple(refusals)
-        super().__init__("\n".join(refusal.reason for refusal in self.refusals))
-
-    def __reduce__(self) -> tuple[type[Inexpressible], tuple[tuple[Refusal, ...]]]:
-        """Survive the way back from a worker process."""
-        return type(self), (self.refusals,)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One training job: a scenario and a complete config.
 
@@ -137,6 +103,11 @@ class Job:
     def data_parallel_degree(self) -> int:
         """Ranks that read different sequences."""
         return self.degree("shard") * self.degree("replicate")
+
+    @property
+    def sharded(self) -> bool:
+        """Whether anything is sharded: trainers shard over context-parallel ranks as well."""
+        return self.degree("shard") * self.degree("cp") > 1
 
     @property
     def global_batch_size(self) -> int:
@@ -190,10 +161,6 @@ class Job:
         return Inexpressible([refusal])
 
 
-Rule = Callable[[Job, str], Options]
-"""How one knob is expressed: the options for its value, or a refusal."""
-
-
 def make_job(program: str, design_point: DesignPoint, config: Config) -> Job:
     """Read a design point and complete a config with `DEFAULTS`.
 
@@ -222,55 +189,6 @@ def make_job(program: str, design_point: DesignPoint, config: Config) -> Job:
     if problems:
         raise InvalidInput(f"config for {design_point.name}", problems)
     return job
-
-
-def expressed(rules: Mapping[str, Rule], job: Job) -> dict[str, Any]:
-    """The options for every knob, in the order of the rules.
-
-    Raises:
-        Inexpressible: Naming every knob that a rule refuses.
-    """
-    options: dict[str, Any] = {}
-    refusals: list[Refusal] = []
-    for knob, rule in rules.items():
-        try:
-            options.update(rule(job, knob))
-        except Inexpressible as error:
-            refusals += error.refusals
-    if refusals:
-        raise Inexpressible(refusals)
-    return options
-
-
-def option(name: str) -> Rule:
-    """A knob that is one option of the program, with the same values."""
-    return lambda job, knob: {name: job.config[knob]}
-
-
-def only(*values: Any, because: str, given: tuple[str, ...] = ()) -> Rule:
-    """A knob of which the program has only some values, and no option to say so."""
-
-    def rule(job: Job, knob: str) -> Options:
-        if job.config[knob] not in values:
-            raise job.refusal(knob, because, expressible=values, given=given)
-        return {}
-
-    return rule
-
-
-def if_split(*dimensions: str, rule: Rule) -> Rule:
-    """A rule that matters only where all these dimensions have more than one rank."""
-
-    def guarded(job: Job, knob: str) -> Options:
-        split = all(job.degree(dimension) > 1 for dimension in dimensions)
-        return rule(job, knob) if split else {}
-
-    return guarded
-
-
-def elsewhere(job: Job, knob: str) -> Options:
-    """A knob that another exporter writes."""
-    return {}
 
 
 def stage_layers(job: Job) -> list[int]:

@@ -18,18 +18,13 @@ from objectives.exporters.job import (
     NETWORK_KNOBS,
     STAGE_KNOBS,
     Job,
-    Rule,
-    elsewhere,
-    expressed,
-    if_split,
     make_job,
-    only,
-    option,
     stage_layers,
 )
 from objectives.exporters.megatron_model import model_arguments, version
 from objectives.exporters.options import Options
 from objectives.exporters.placement import node_rank_file
+from objectives.exporters.rules import Rule, elsewhere, expressed, if_split, only, option
 from objectives.physics.layout import split_order
 
 RANK_ORDER = ("tp", "cp", "shard", "replicate", "pp")
@@ -37,7 +32,6 @@ RANK_ORDER = ("tp", "cp", "shard", "replicate", "pp")
 
 RANK_ORDER_PIPELINE_INSIDE = ("tp", "cp", "pp", "shard", "replicate")
 """The same with ``--use-tp-pp-dp-mapping``."""
-
 
 _SCHEDULES = ("1F1B", "Interleaved1F1B")
 
@@ -119,12 +113,12 @@ def _tensor_parallel(job: Job, knob: str) -> Options:
 
 
 def _shard(job: Job, knob: str) -> Options:
-    return {"--use-distributed-optimizer": True} if job.degree("shard") > 1 else {}
+    return {"--use-distributed-optimizer": True} if job.sharded else {}
 
 
 def _replicate(job: Job, knob: str) -> Options:
     """Replicas of a sharded optimizer; without sharding plain data parallelism replicates."""
-    if job.degree("replicate") == 1 or job.degree("shard") == 1:
+    if job.degree("replicate") == 1 or not job.sharded:
         return {}
     experts = (
         job.data_parallel_degree * job.degree("cp") // int(job.config["expert_parallel_degree"])
@@ -222,7 +216,7 @@ def _overlap_reduction(job: Job, knob: str) -> Options:
 
 
 def _overlap_gather(job: Job, knob: str) -> Options:
-    if job.degree("shard") == 1 or not job.config[knob]:
+    if not job.sharded or not job.config[knob]:
         return {}
     if not job.config["overlap_gradient_reduction"]:
         raise job.refusal(

@@ -15,17 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from autotune import Config, DesignPoint
-from objectives.exporters.job import (
-    DEFAULTS,
-    Job,
-    Rule,
-    elsewhere,
-    expressed,
-    make_job,
-    only,
-)
+from objectives.exporters.job import DEFAULTS, Job, make_job
 from objectives.exporters.options import OptionList, Options, option_list
 from objectives.exporters.placement import crosses_buildings
+from objectives.exporters.rules import Rule, elsewhere, expressed, only
 
 _MAX_QUEUE_PAIRS = 128
 _INT_MAX = 2**31 - 1

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune import Config, DesignPoint, InvalidInput, Predicate, SearchSpace
-from objectives.exporters.job import Inexpressible, Refusal
+from objectives.exporters.refusal import Inexpressible, Refusal
 
 Exporter = Callable[[DesignPoint, Config], Mapping[str, str]]
 

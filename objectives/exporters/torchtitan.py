@@ -13,21 +13,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from autotune import Config, DesignPoint
-from objectives.exporters.job import (
-    MICROBATCH_KNOBS,
-    NETWORK_KNOBS,
-    STAGE_KNOBS,
-    Job,
-    Rule,
-    elsewhere,
-    expressed,
-    if_split,
-    make_job,
-    only,
-    option,
-)
+from objectives.exporters.job import MICROBATCH_KNOBS, NETWORK_KNOBS, STAGE_KNOBS, Job, make_job
 from objectives.exporters.options import Options
 from objectives.exporters.placement import node_rank_file
+from objectives.exporters.rules import Rule, elsewhere, expressed, if_split, only, option
 from objectives.exporters.toml_text import to_toml
 from objectives.exporters.torchtitan_model import flavor, version
 
@@ -119,8 +108,7 @@ def _pipeline_parallel(job: Job, knob: str) -> Options:
 
 def _replicate(job: Job, knob: str) -> Options:
     degree = job.degree("replicate")
-    sharded = job.degree("shard") * job.degree("cp") > 1
-    if degree > 1 and not sharded and job.degree("tp") * job.degree("pp") > 1:
+    if degree > 1 and not job.sharded and job.degree("tp") * job.degree("pp") > 1:
         raise job.refusal(
             knob,
             "it combines replication with other dimensions only where something is sharded",

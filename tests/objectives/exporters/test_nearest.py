@@ -7,8 +7,8 @@ from optuna.distributions import CategoricalDistribution
 from autotune import DesignPoint, SearchSpace
 from objectives.baselines import llama3_production
 from objectives.exporters import megatron, nccl, torchtitan
-from objectives.exporters.job import Inexpressible
 from objectives.exporters.nearest import nearest_expressible
+from objectives.exporters.refusal import Inexpressible
 from objectives.knobs import search_space
 from objectives.scenario import scenario
 

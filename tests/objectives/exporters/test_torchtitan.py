@@ -105,7 +105,7 @@ def test_stages_that_its_rule_would_not_make_are_refused(
         "pipeline_parallel_last_stage_less_layers": 0,
     }
     with pytest.raises(
-        Unsupported, match="virtual_stages_per_rank=4 with .*: 126 layers cannot be cut"
+        Unsupported, match=r"virtual_stages_per_rank=4 with .*: 126 layers cannot be cut"
     ):
         export(llama_405b, {**production, **changes})
 
