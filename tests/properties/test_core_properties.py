@@ -61,9 +61,10 @@ def test_what_is_converted_survives_json(value: Any) -> None:
 @given(anything)
 def test_converted_or_refused_never_another_error(value: Any) -> None:
     try:
-        json.dumps(to_jsonable(value), allow_nan=False)
-    except InvalidInput as error:
-        assert error.problems
+        converted = to_jsonable(value)
+    except InvalidInput:
+        return
+    json.dumps(converted, allow_nan=False)
 
 
 @given(st.dictionaries(st.text(), plain))
