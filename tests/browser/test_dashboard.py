@@ -61,6 +61,17 @@ def test_an_infeasible_trial_looks_infeasible(address: str, render: Callable[...
     assert {"Complete", "Infeasible"} <= set(legends(dom))
 
 
+def test_an_infeasible_trial_is_not_praised(address: str, render: Callable[..., Any]) -> None:
+    dom = render(f"{address}/dashboard/studies/1/trials?numbers=0", milliseconds=8000).dom
+    items = re.findall(r"Trial (\d+)</span>(.*?)</li>", dom, re.DOTALL)
+    assert {number: "Best Trial" in rest for number, rest in items} == {
+        "0": True,
+        "1": True,
+        "2": True,
+        "3": False,
+    }
+
+
 def test_feasible_trials_do_not(address: str, render: Callable[..., Any]) -> None:
     dom = render(f"{address}/dashboard/studies/2", milliseconds=8000).dom
     assert "all feasible@toy" in dom
