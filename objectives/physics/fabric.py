@@ -216,6 +216,8 @@ def _tier_seconds(demand: Demand, fabric: Fabric, tier: int) -> tuple[FloatArray
         )
         return np.asarray(seconds), np.asarray(hops * link.latency_s)
     crosses = endpoint > 0
+    if not crosses.any():
+        return np.zeros_like(endpoint), np.zeros_like(endpoint)
     senders = np.where(crosses, average / np.where(crosses, endpoint, 1.0), 0.0) * cut.gpus
     got = share(
         cut,
