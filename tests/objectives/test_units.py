@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import doctest
 import math
 import re
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import objectives.units
 from autotune import InvalidInput
 from objectives.units import EXAMPLES, parse_quantity
 
@@ -111,6 +113,10 @@ def test_a_long_text_is_cut_in_the_error() -> None:
 def test_the_target_must_be_known() -> None:
     with pytest.raises(ValueError, match="the unit must be one of byte"):
         parse_quantity("3 km", "km")
+
+
+def test_doctests() -> None:
+    assert doctest.testmod(objectives.units).failed == 0
 
 
 @given(st.floats(min_value=1e-6, max_value=1e6), st.sampled_from(["k", "M", "G", "T"]))
