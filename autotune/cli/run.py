@@ -208,7 +208,9 @@ def _optimize(study: Study, options: Options) -> Outcome:
     budget = options.n_trials if options.n_trials is not None else stored_budget
     first_baseline = next(iter(study.spec.baselines), "")
     start = progress.standing(study.metrics, study.trials, budget, baseline=first_baseline)
-    if 0 < start.done < budget:
+    if start.done >= budget:
+        return study.optimize(options.n_trials)
+    if start.done:
         _logger.info("%s: going on from trial %d of %d", study.spec.name, start.done, budget)
     with progress.shown(start, study.spec.name, output.messages()) as update:
         return study.optimize(

@@ -16,12 +16,14 @@ from autotune.report.findings import Findings
 from autotune.report.sentences import (
     effect_phrase,
     format_value,
+    front_in_few,
     in_short,
     knobs_phrase,
     term_title,
     unit_of_name,
     values_of,
     why_unusable,
+    worse_in_nothing,
 )
 from autotune.trial import Trial
 
@@ -41,7 +43,9 @@ def plain_table(*columns: str, right: Sequence[str] = ()) -> Table:
 
 
 def front_table(findings: Findings, *, max_rows: int | None = MAX_ROWS) -> Table:
-    """The Pareto front with each config compared to the baseline.
+    """The Pareto front with each config compared to the baseline, which comes last.
+
+    The config that is better and worse in nothing is set in bold.
 
     Args:
         findings: A study with at least one feasible trial.
@@ -54,7 +58,8 @@ def front_table(findings: Findings, *, max_rows: int | None = MAX_ROWS) -> Table
     table = plain_table(
         "trial", *titles, f"against {name}" if usable else "", right=["trial", *titles]
     )
-    rows = spread(findings.front, max_rows)
+    named = worse_in_nothing(findings)
+    rows = front_in_few(findings, max_rows)
     if baseline is not None and usable and baseline.number not in {trial.number for trial in rows}:
         rows = [*rows, baseline]
     for trial in rows:
@@ -64,17 +69,9 @@ def front_table(findings: Findings, *, max_rows: int | None = MAX_ROWS) -> Table
             str(trial.number),
             *(format_quantity(values[m.name], m.unit) for m in findings.metrics),
             Text(short),
-            style="dim" if trial is baseline and trial not in findings.front else None,
+            style="bold" if trial is named else "dim" if trial is baseline else None,
         )
     return table
-
-
-def spread(trials: Sequence[Trial], most: int | None) -> list[Trial]:
-    """At most so many, evenly spread, the first and the last among them."""
-    if most is None or len(trials) <= most:
-        return list(trials)
-    step = (len(trials) - 1) / (most - 1)
-    return [trials[round(i * step)] for i in range(most)]
 
 
 def trial_table(trial: Trial, metrics: Sequence[Metric], baseline: Trial | None) -> Table:
@@ -154,8 +151,9 @@ def comparison_table(
     for metric in metrics:
         _quantity_row(table, metric, first.metrics, second.metrics)
     for name in {**first.constraints, **second.constraints}:
-        metric = Metric(name=name, unit=unit_of_name(name))
-        _quantity_row(table, metric, first.constraints, second.constraints)
+        values = [each.constraints.get(name) for each in evaluations]
+        texts = ["" if v is None else format_quantity(v, unit_of_name(name)) for v in values]
+        table.add_row(Text(name), *texts)
     table.add_section()
     for name in {**first.breakdown, **second.breakdown}:
         metric = Metric(name=name, unit="s", label=term_title(name))

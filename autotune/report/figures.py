@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import html
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +13,7 @@ from autotune.explain import differences
 from autotune.importance import Importances
 from autotune.metric import Metric
 from autotune.quantity import format_quantity, shown_unit
+from autotune.report.axes import Axis, axis_of, text
 from autotune.report.findings import Findings, broken_constraints
 from autotune.report.sentences import format_value, term_title
 from autotune.trial import Trial, TrialState
@@ -30,39 +28,7 @@ TERMS = (
 MAX_POINTS = 3000
 """Points of one kind beyond which a browser gets slow at drawing; a regular part is drawn."""
 
-_LOG_FROM_RATIO = 30.0
 _MAX_KNOBS = 12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
-    """How a metric is drawn.
-
-    Attributes:
-        metric: What is drawn.
-        factor: Multiplies values in the metric's unit.
-        unit: The unit after that.
-        ticks: Where a logarithmic axis is labelled, after the factor; none for a linear axis.
-    """
-
-    metric: Metric
-    factor: float
-    unit: str
-    ticks: tuple[float, ...] = ()
-
-    @property
-    def title(self) -> str:
-        """Label and unit."""
-        name = text(self.metric.title)
-        return f"{name} ({text(self.unit)})" if self.unit else name
-
-    def layout(self) -> dict[str, Any]:
-        """The axis as Plotly takes it."""
-        title = {"title": {"text": self.title}}
-        if not self.ticks:
-            return title
-        labels = [f"{tick:g}" for tick in self.ticks]
-        return {**title, "type": "log", "tickvals": list(self.ticks), "ticktext": labels}
 
 
 def front_figure(findings: Findings, across: Metric) -> go.Figure:
@@ -209,26 +175,6 @@ def importance_figure(importances: Importances) -> go.Figure:
     figure.update_yaxes(autorange="reversed", showgrid=False, ticksuffix="  ")
     figure.update_layout(showlegend=False)
     return figure
-
-
-def axis_of(metric: Metric, values: NDArray[np.float64]) -> Axis:
-    """Choose prefix and scale so that all values can be read off."""
-    largest = float(np.max(np.abs(values), initial=0.0))
-    factor, unit = shown_unit(largest, metric.unit)
-    smallest = float(np.min(values, initial=np.inf))
-    if smallest <= 0 or largest <= _LOG_FROM_RATIO * smallest:
-        return Axis(metric=metric, factor=factor, unit=unit)
-    decades = range(
-        math.floor(math.log10(smallest * factor)), math.ceil(math.log10(largest * factor))
-    )
-    steps = (1, 2, 5) if len(decades) <= 3 else (1,)
-    ticks = tuple(step * 10.0**decade for decade in [*decades, decades.stop] for step in steps)
-    return Axis(metric=metric, factor=factor, unit=unit, ticks=ticks)
-
-
-def text(value: object) -> str:
-    """A text that Plotly shows as it is: it would read tags and entities in it."""
-    return html.escape(str(value), quote=False)
 
 
 def _points(

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Sequence
-
 import plotly.graph_objects as go
 from plotly.io import to_json
 
-from autotune.evaluation import Status
-from autotune.explain import Change, differences
 from autotune.importance import METHOD
-from autotune.jsonable import to_jsonable
-from autotune.metric import Metric
-from autotune.quantity import format_change, format_quantity
+from autotune.quantity import format_quantity
 from autotune.report import figures
 from autotune.report.contents import Contents
-from autotune.report.findings import Findings, broken_constraints, failure_kind
-from autotune.report.markup import Html, data_list, element, join, table
+from autotune.report.markup import Html, data_list, element, table
+from autotune.report.pieces import front_rows, knob_lines, reasons, tiles
 from autotune.report.sentences import (
     effect_phrase,
-    format_value,
-    gain,
+    front_in_few,
     headlines,
     term_title,
-    values_of,
 )
-from autotune.trial import Trial, TrialState
+from autotune.trial import Trial
 
-MAX_FRONT_ROWS = 50
+NUM_FRONT_ROWS = 12
+MAX_FRONT_ROWS = 500
 UNRELIABLE_QUALITY = 0.3
 """Below this share of explained variation, importances are shown with a warning."""
 
@@ -44,7 +35,7 @@ def header(contents: Contents) -> Html:
         element("h1", first),
         *(element("p", sentence, class_="lead") for sentence in others),
         element("p", findings.description, class_="description") if findings.description else "",
-        _tiles(findings),
+        tiles(findings),
     )
 
 
@@ -74,22 +65,18 @@ def front_table(contents: Contents) -> Html | None:
     findings = contents.findings
     if not findings.front:
         return None
-    rows = findings.front[:MAX_FRONT_ROWS]
-    head = ["trial", *(metric.title for metric in findings.metrics), "config"]
-    cells = [
-        [
-            trial.number,
-            *(_metric_cell(trial, metric, findings.baseline) for metric in findings.metrics),
-            _config_cell(trial, findings.baseline),
-        ]
-        for trial in rows
-    ]
-    shown = f"The first {len(rows)} of" if len(rows) < len(findings.front) else "All"
+    few = front_in_few(findings, NUM_FRONT_ROWS)
+    tables = [front_rows(few, findings)]
+    shown = "All" if len(few) == len(findings.front) else f"{len(few)} of"
+    if len(few) < len(findings.front):
+        every = front_rows(findings.front[:MAX_FRONT_ROWS], findings)
+        title = f"All {min(len(findings.front), MAX_FRONT_ROWS)}"
+        tables.append(element("details", element("summary", title), every))
     title = "Pareto front" if len(findings.metrics) > 1 else "Best config"
     note = f"{shown} {len(findings.front)} configs, measured by {findings.backend}."
     if findings.baseline is not None:
         note += f" Changes are against {findings.baseline.label or 'the baseline'}."
-    return _section(title, note, table(head, cells, numeric=range(1 + len(findings.metrics))))
+    return _section(title, note, *tables)
 
 
 def changes(contents: Contents) -> Html | None:
@@ -105,14 +92,16 @@ def changes(contents: Contents) -> Html | None:
     cards = [
         element(
             "li",
-            element("div", *_knob_lines(change), class_="knobs"),
+            element("div", *knob_lines(change), class_="knobs"),
             element("p", effect_phrase(change, findings.metrics)),
         )
         for change in top
     ]
+    assert findings.best is not None, "changes are those of the best config"
     note = (
-        "Each change of the best config was undone on its own, all others kept, and measured "
-        f"again by {findings.backend}. Effects need not add up: changes act on one another."
+        f"Each change of trial {findings.best.number}, the best in {findings.metrics[0].title}, "
+        f"was undone on its own, all others kept, and measured again by {findings.backend}. "
+        "Effects need not add up: changes act on one another."
     )
     tail: list[Html] = []
     if idle:
@@ -209,7 +198,7 @@ def counts(contents: Contents) -> Html:
         ("outside the budget: imported or measured again", numbers.outside),
     ]
     kept = [row for row in rows if row[1] or row[0] in ("measured (of the budget)", "feasible")]
-    return _section("Trials", "", data_list(kept), *_reasons(findings.trials))
+    return _section("Trials", "", data_list(kept), *reasons(findings.trials))
 
 
 def provenance(contents: Contents) -> Html:
@@ -240,99 +229,6 @@ def _plot(figure: go.Figure, name: str) -> Html:
     )
 
 
-def _tiles(findings: Findings) -> Html:
-    best, baseline, counts = findings.best, findings.baseline, findings.counts
-    tiles = []
-    for metric in findings.metrics:
-        top = findings.best_by(metric)
-        if top is None:
-            continue
-        value = values_of(top)[metric.name]
-        tiles.append(
-            _tile(
-                f"best {metric.title}",
-                format_quantity(value, metric.unit),
-                _against(value, baseline, metric),
-            )
-        )
-    tiles.append(
-        _tile(
-            "trials measured",
-            f"{counts.measured:,}",
-            f"{counts.feasible:,} feasible, {counts.infeasible:,} infeasible, "
-            f"{counts.failed:,} failed",
-        )
-    )
-    if best is not None and len(findings.metrics) > 1:
-        note = f"hypervolume {findings.hypervolume:.4g}"
-        tiles.append(_tile("on the Pareto front", f"{len(findings.front):,}", note))
-    return element("div", *tiles, class_="tiles")
-
-
-def _tile(title: str, value: str, note: str) -> Html:
-    return element(
-        "div",
-        element("span", title, class_="title"),
-        element("strong", value),
-        element("span", note, class_="note"),
-        class_="tile",
-    )
-
-
-def _against(value: float, baseline: Trial | None, metric: Metric) -> str:
-    old = values_of(baseline).get(metric.name) if baseline else None
-    if baseline is None or old is None:
-        return ""
-    change = format_change(value, old, metric)
-    word = "as" if change == "unchanged" else "of" if change.endswith("x") else "than"
-    name = baseline.label or "the baseline"
-    return f"{change} {word} {name} ({format_quantity(old, metric.unit)})"
-
-
-def _metric_cell(trial: Trial, metric: Metric, baseline: Trial | None) -> Html:
-    value = values_of(trial)[metric.name]
-    old = values_of(baseline).get(metric.name) if baseline else None
-    parts: list[object] = [element("b", format_quantity(value, metric.unit))]
-    deviation = trial.attributes.get("standard_deviation", {}).get(metric.name)
-    if deviation is not None:
-        repeats = trial.attributes["repeats"]
-        parts.append(f" ± {format_quantity(deviation, metric.unit)} (n = {repeats})")
-    if old is not None:
-        better = gain(value, old, metric)
-        kind = "better" if better > 0 else "worse" if better < 0 else "same"
-        parts += [element("br"), element("span", format_change(value, old, metric), class_=kind)]
-    return join(parts)
-
-
-def _config_cell(trial: Trial, baseline: Trial | None) -> Html:
-    whole = json.dumps(to_jsonable(trial.config), indent=1, ensure_ascii=False)
-    details = element("details", element("summary", "whole config"), element("pre", whole))
-    if baseline is None:
-        return details
-    changed = differences(trial.config, baseline.config)
-    if not changed:
-        return join(["the baseline itself", details])
-    lines = [
-        element("span", f"{knob.name} = {format_value(knob.after)}", class_="knob")
-        for knob in changed
-    ]
-    return join([element("div", *lines, class_="knobs"), details])
-
-
-def _knob_lines(change: Change) -> list[Html]:
-    return [
-        element(
-            "span",
-            f"{knob.name} ",
-            element("span", format_value(knob.before), class_="old"),
-            " → ",
-            element("b", format_value(knob.after)),
-            class_="knob",
-        )
-        for knob in change.knobs
-    ]
-
-
 def _number_word(n: int) -> str:
     words = {1: "The change that matters most", 2: "The two changes that matter most"}
     return words.get(n, "The three changes that matter most")
@@ -340,19 +236,3 @@ def _number_word(n: int) -> str:
 
 def _breakdown(trial: Trial) -> dict[str, float]:
     return dict(trial.evaluation.breakdown) if trial.evaluation else {}
-
-
-def _reasons(trials: Sequence[Trial]) -> list[Html]:
-    """The most frequent reasons of failed trials and of broken constraints."""
-    reasons: Counter[tuple[str, str]] = Counter()
-    for trial in trials:
-        if trial.state is TrialState.FAILED:
-            reason = trial.evaluation.reason if trial.evaluation else ""
-            reasons[failure_kind(trial), (reason.splitlines() or ["no reason recorded"])[0]] += 1
-        elif trial.evaluation is not None and trial.evaluation.status is Status.OK:
-            broken = broken_constraints(trial)
-            reasons.update(("infeasible", f"{name} is above 0") for name in broken)
-    if not reasons:
-        return []
-    rows = [[kind, reason, number] for (kind, reason), number in reasons.most_common(8)]
-    return [table(["kind", "reason", "trials"], rows, numeric=[2])]

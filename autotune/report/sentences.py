@@ -111,13 +111,14 @@ def headlines(findings: Findings) -> list[str]:
     if best is None:
         return [nothing_feasible(findings)]
     if baseline is None:
-        return [f"The best config has {measured(best.evaluation, findings.metrics)}."]
+        values = measured(best.evaluation, findings.metrics)
+        return [f"The best config has {values} (trial {best.number})."]
     if not baseline.feasible:
         return [
             f"{baseline.label or 'The baseline'} {why_unusable(baseline)}; the best config has "
-            f"{measured(best.evaluation, findings.metrics)}."
+            f"{measured(best.evaluation, findings.metrics)} (trial {best.number})."
         ]
-    chosen = _no_worse(findings, baseline)
+    chosen = worse_in_nothing(findings)
     trials = [trial for trial in (chosen, best) if trial is not None]
     if len(trials) == 2 and trials[0].number == trials[1].number:
         trials = trials[:1]
@@ -128,6 +129,28 @@ def headlines(findings: Findings) -> list[str]:
         if trial is chosen or _gain(trial, baseline, lead) > 0
     ]
     return sentences or [f"Nothing measured so far beats {baseline.label or 'the baseline'}."]
+
+
+def worse_in_nothing(findings: Findings) -> Trial | None:
+    """The trial that beats the baseline without giving anything up.
+
+    Returns:
+        Of the front's trials that are no worse in any metric the best in the first metric that
+        can be improved; None where there is none, or no usable baseline.
+    """
+    baseline = findings.baseline
+    if baseline is None or not baseline.feasible:
+        return None
+    candidates = [
+        trial
+        for trial in findings.front
+        if all(_gain(trial, baseline, metric) >= 0 for metric in findings.metrics)
+    ]
+    for metric in findings.metrics:
+        better = [trial for trial in candidates if _gain(trial, baseline, metric) > 0]
+        if better:
+            return max(better, key=lambda trial: _gain(trial, baseline, metric))
+    return None
 
 
 def nothing_feasible(findings: Findings) -> str:
@@ -217,6 +240,22 @@ def format_value(value: object) -> str:
     return str(value)
 
 
+def front_in_few(findings: Findings, most: int | None) -> list[Trial]:
+    """Some of the front, evenly spread, its ends and `worse_in_nothing` among them.
+
+    Args:
+        findings: The study.
+        most: How many, one more where `worse_in_nothing` is added; None for all.
+    """
+    front = findings.front
+    if most is None or len(front) <= most:
+        return list(front)
+    step = (len(front) - 1) / (most - 1)
+    shown = {round(i * step) for i in range(most)}
+    named = worse_in_nothing(findings)
+    return [trial for i, trial in enumerate(front) if i in shown or trial is named]
+
+
 def term_title(term: str) -> str:
     """A term of a breakdown as words, without its unit."""
     return term.removesuffix("_s").replace("_", " ")
@@ -224,25 +263,12 @@ def term_title(term: str) -> str:
 
 def _sentence(trial: Trial, baseline: Trial, metrics: Sequence[Metric]) -> str:
     text = versus(trial, baseline, metrics)
-    return f"{text[0].upper()}{text[1:]}: {measured(trial.evaluation, metrics)}."
+    values = measured(trial.evaluation, metrics)
+    return f"{text[0].upper()}{text[1:]}: {values} (trial {trial.number})."
 
 
 def _gain(trial: Trial, baseline: Trial, metric: Metric) -> float:
     return gain(values_of(trial)[metric.name], values_of(baseline)[metric.name], metric)
-
-
-def _no_worse(findings: Findings, baseline: Trial) -> Trial | None:
-    """The trial that is worse in nothing and best in the first metric that can be improved."""
-    candidates = [
-        trial
-        for trial in findings.front
-        if all(_gain(trial, baseline, metric) >= 0 for metric in findings.metrics)
-    ]
-    for metric in findings.metrics:
-        better = [trial for trial in candidates if _gain(trial, baseline, metric) > 0]
-        if better:
-            return max(better, key=lambda trial: _gain(trial, baseline, metric))
-    return None
 
 
 def _and(parts: Iterable[str]) -> str:

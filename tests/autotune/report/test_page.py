@@ -15,6 +15,7 @@ from autotune import Evaluation, FailureKind, InvalidInput, Metric, Trial
 from autotune.explain import Change, KnobChange
 from autotune.importance import Importances
 from autotune.report import figures
+from autotune.report.axes import axis_of
 from autotune.report.contents import Contents
 from autotune.report.findings import Findings, find
 from autotune.report.markup import Html, element, table
@@ -193,7 +194,7 @@ def test_many_points_are_thinned(make: Make, metrics: Sequence[Metric]) -> None:
     ],
 )
 def test_wide_positive_axes_are_logarithmic(values: list[float], ticks: tuple[float, ...]) -> None:
-    axis = figures.axis_of(Metric(name="m"), np.array(values))
+    axis = axis_of(Metric(name="m"), np.array(values))
     assert axis.ticks == pytest.approx(ticks)
 
 

@@ -70,9 +70,9 @@ def test_the_headline_is_about_what_is_worse_in_nothing(
     trials = [today, make(1, 1.0, 8e9), make(2, 1.6, 3e9), make(3, 3.0, 1e9)]
     assert headlines(find(trials, metrics, study="s")) == [
         "25 % faster than today with 25 % less long-link bandwidth: step time 1.6 s and "
-        "long-link bandwidth 24 Gbit/s.",
+        "long-link bandwidth 24 Gbit/s (trial 2).",
         "2 times as fast as today for 2x the long-link bandwidth: step time 1 s and "
-        "long-link bandwidth 64 Gbit/s.",
+        "long-link bandwidth 64 Gbit/s (trial 1).",
     ]
 
 
@@ -103,7 +103,9 @@ def test_an_unusable_baseline_is_not_compared_with(
 
 def test_without_baseline_the_best_is_described(make: Make, metrics: Sequence[Metric]) -> None:
     (sentence,) = headlines(find([make(1)], metrics, study="s"))
-    assert sentence == "The best config has step time 1 s and long-link bandwidth 8 Gbit/s."
+    assert (
+        sentence == "The best config has step time 1 s and long-link bandwidth 8 Gbit/s (trial 1)."
+    )
 
 
 def test_nothing_feasible_names_the_reasons(make: Make, metrics: Sequence[Metric]) -> None:
