@@ -27,7 +27,8 @@ argument::
 
 from __future__ import annotations
 
-from objectives.command.definition import Definition, parse_definition, read_definition
+from objectives.command.definition import Definition
+from objectives.command.loading import parse_definition, read_definition
 from objectives.command.objective import CommandObjective, command, command_objective
 
 __all__ = [

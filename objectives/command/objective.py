@@ -23,13 +23,9 @@ from autotune.evaluation import Evaluation, FailureKind, Status
 from autotune.jsonable import fingerprint, to_jsonable
 from autotune.metric import Metric
 from autotune.objective import Config, Objective, ObjectiveFactory, Report
-from objectives.command.definition import (
-    OUTPUT_FILES,
-    Definition,
-    parse_definition,
-    read_definition,
-)
+from objectives.command.definition import OUTPUT_FILES, Definition
 from objectives.command.failures import kind_of, reason_of, tail
+from objectives.command.loading import parse_definition, read_definition
 from objectives.command.process import Ending, Finished, run_program
 from objectives.command.results import Output, Unusable, read_output, read_results
 from objectives.command.templates import RESERVED, fill, fill_all, placeholders
