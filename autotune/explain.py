@@ -145,12 +145,11 @@ def undo_each(
     assert trial.evaluation is not None, "only a measured trial can be explained"
     groups = minimal_groups(trial.config, baseline, space.contains)
     configs = [{**trial.config, **{name: baseline[name] for name in group}} for group in groups]
-    measured = _known_evaluations(known, space) if objective.deterministic else {}
-    missing = sum(space.key(config) not in measured for config in configs)
-    _check_cost(objective, missing, max_cost_s)
+    measured = [_known(known, config) if objective.deterministic else None for config in configs]
+    _check_cost(objective, measured.count(None), max_cost_s)
     changes = []
-    for group, config in zip(groups, configs, strict=True):
-        evaluation = measured.get(space.key(config)) or _measure(objective, config, trial.seed)
+    for group, config, found in zip(groups, configs, measured, strict=True):
+        evaluation = found or _measure(objective, config, trial.seed)
         knobs = tuple(
             KnobChange(name=name, before=baseline[name], after=trial.config[name]) for name in group
         )
@@ -211,12 +210,11 @@ def _smallest(
     return group
 
 
-def _known_evaluations(known: Sequence[Trial], space: SearchSpace) -> dict[str, Evaluation]:
-    return {
-        space.key(trial.config): trial.evaluation
-        for trial in known
-        if trial.evaluation is not None and trial.evaluation.ok and space.contains(trial.config)
-    }
+def _known(known: Sequence[Trial], config: Config) -> Evaluation | None:
+    for trial in known:
+        if trial.config == config and trial.evaluation is not None and trial.evaluation.ok:
+            return trial.evaluation
+    return None
 
 
 def _check_cost(objective: Objective, evaluations: int, max_cost_s: float) -> None:

@@ -14,7 +14,7 @@ from autotune.space import SearchSpace
 from autotune.trial import Trial, TrialState
 
 MIN_TRIALS = 20
-MAX_TRIALS = 2000
+MAX_TRIALS = 1000
 _FOLDS = 4
 _TREES = 64
 _REPEATS = 3
@@ -64,21 +64,19 @@ def importances(
         Breiman, "Random forests", Machine Learning 45, 2001, section 10 (permutation
         importance); Geurts, Ernst and Wehenkel, "Extremely randomized trees", ibid. 63, 2006.
     """
-    usable = [
+    measured = [
         trial
         for trial in trials
         if trial.state is TrialState.COMPLETE
         and trial.evaluation is not None
         and metric.name in trial.evaluation.metrics
-        and space.contains(trial.config)
     ]
     rng = np.random.default_rng(seed)
-    if len(usable) > MAX_TRIALS:
-        kept = np.sort(rng.choice(len(usable), MAX_TRIALS, replace=False))
-        usable = [usable[i] for i in kept]
-    values = np.array(
-        [trial.evaluation.metrics[metric.name] for trial in usable if trial.evaluation]
-    )
+    if len(measured) > MAX_TRIALS:
+        kept = np.sort(rng.choice(len(measured), MAX_TRIALS, replace=False))
+        measured = [measured[i] for i in kept]
+    usable = [trial for trial in measured if space.contains(trial.config)]
+    values = np.array([t.evaluation.metrics[metric.name] for t in usable if t.evaluation])
     if len(usable) < MIN_TRIALS or np.ptp(values) == 0:
         return None
     features = space.encode([trial.config for trial in usable])
@@ -109,10 +107,10 @@ def _blocks(space: SearchSpace) -> dict[str, list[int]]:
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ranks on [0, 1]: an outlier of a thousand seconds must not decide everything."""
-    from scipy.stats import rankdata
-
-    ranks: NDArray[np.float64] = (rankdata(values) - 1) / (len(values) - 1)
+    """Ranks on [0, 1], equal ones sharing their mean: no outlier must decide everything."""
+    _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    middle = np.cumsum(sizes) - (sizes + 1) / 2
+    ranks: NDArray[np.float64] = middle[group] / (len(values) - 1)
     return ranks
 
 

@@ -121,7 +121,11 @@ def pareto_front(
     Returns:
         Trials with equal metrics are kept once, the earliest.
     """
-    candidates = rankable(trials, metrics, constraints=constraints)
+    return front_of(rankable(trials, metrics, constraints=constraints), metrics)
+
+
+def front_of(candidates: Sequence[Trial], metrics: Sequence[Metric]) -> list[Trial]:
+    """As `pareto_front`, of what `rankable` gave."""
     losses = losses_of(candidates, metrics)
     front = np.flatnonzero(non_dominated(losses))
     order = np.lexsort(losses[front].T[::-1])
@@ -141,7 +145,11 @@ def best(
     Returns:
         None when no trial is feasible.
     """
-    candidates = rankable(trials, [metric], constraints=constraints)
+    return best_of(rankable(trials, [metric], constraints=constraints), metric)
+
+
+def best_of(candidates: Sequence[Trial], metric: Metric) -> Trial | None:
+    """As `best`, of what `rankable` gave."""
     if not candidates:
         return None
     return candidates[int(np.argmin(losses_of(candidates, [metric])[:, 0]))]
@@ -175,7 +183,14 @@ def reference_point(
     )
     if constraints is None:
         constraints = sorted(_constraint_names(trials))
-    first = rankable(slotted, metrics, constraints=constraints)[:REFERENCE_TRIALS]
+    return reference_of(rankable(slotted, metrics, constraints=constraints), metrics)
+
+
+def reference_of(
+    candidates: Sequence[Trial], metrics: Sequence[Metric]
+) -> NDArray[np.float64] | None:
+    """As `reference_point`, of what `rankable` gave of the slots, in their order."""
+    first = candidates[:REFERENCE_TRIALS]
     if not first:
         return None
     losses = losses_of(first, metrics)

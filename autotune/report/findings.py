@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from autotune.metric import Metric
-from autotune.pareto import best, pareto_front, rankable, study_hypervolume
+from autotune.pareto import (
+    best_of,
+    front_of,
+    hypervolume,
+    losses_of,
+    rankable,
+    reference_of,
+    study_hypervolume,
+)
 from autotune.trial import Origin, Trial, TrialState
 
 
@@ -50,6 +58,7 @@ class Findings:
         backend: Name and version of the objective that measured every number.
         trials: All of them, in the order of their slots.
         baselines: The measured baselines, today's first.
+        rankable: The trials that may be called good, one per config; see `autotune.pareto`.
         front: The Pareto front over ``metrics``.
         hypervolume: See `autotune.pareto.study_hypervolume`.
         provenance: What made the numbers, as rows of a table.
@@ -62,6 +71,7 @@ class Findings:
     backend: str = ""
     trials: tuple[Trial, ...]
     baselines: tuple[Trial, ...] = ()
+    rankable: tuple[Trial, ...] = ()
     front: tuple[Trial, ...] = ()
     hypervolume: float = 0.0
     provenance: Mapping[str, str] = field(default_factory=dict)
@@ -78,12 +88,10 @@ class Findings:
 
     def best_by(self, metric: Metric) -> Trial | None:
         """The feasible trial that is best in one metric."""
-        return best(self.rankable, metric, constraints=self.constraints)
-
-    @property
-    def rankable(self) -> list[Trial]:
-        """The trials that may be called good, one per config."""
-        return rankable(self.trials, self.metrics, constraints=self.constraints)
+        candidates: Sequence[Trial] = self.rankable
+        if metric not in self.metrics:
+            candidates = rankable(self.trials, [metric], constraints=self.constraints)
+        return best_of(candidates, metric)
 
     @property
     def counts(self) -> Counts:
@@ -118,6 +126,7 @@ def find(
     if baselines is None:
         baselines = [trial for trial in trials if trial.origin is Origin.BASELINE]
     settled = (TrialState.COMPLETE, TrialState.FAILED)
+    candidates = rankable(trials, metrics, constraints=constraints)
     return Findings(
         study=study,
         description=description,
@@ -126,8 +135,9 @@ def find(
         backend=backend,
         trials=tuple(trials),
         baselines=tuple(trial for trial in baselines if trial.state in settled),
-        front=tuple(pareto_front(trials, metrics, constraints=constraints)),
-        hypervolume=study_hypervolume(trials, metrics, constraints=constraints),
+        rankable=tuple(candidates),
+        front=tuple(front_of(candidates, metrics)),
+        hypervolume=_hypervolume(trials, candidates, metrics, constraints),
         provenance=dict(provenance or {}),
     )
 
@@ -170,3 +180,16 @@ def broken_constraints(trial: Trial) -> dict[str, float]:
     if trial.evaluation is None:
         return {}
     return {name: value for name, value in trial.evaluation.constraints.items() if value > 0}
+
+
+def _hypervolume(
+    trials: Sequence[Trial],
+    candidates: Sequence[Trial],
+    metrics: Sequence[Metric],
+    constraints: Sequence[str],
+) -> float:
+    """`study_hypervolume`, without ranking ten thousand trials again where that can be helped."""
+    if any(trial.slot is None for trial in trials):
+        return study_hypervolume(trials, metrics, constraints=constraints)
+    reference = reference_of(sorted(candidates, key=lambda trial: trial.slot or 0), metrics)
+    return 0.0 if reference is None else hypervolume(losses_of(candidates, metrics), reference)

@@ -14,7 +14,7 @@ from autotune.report.findings import Findings, find
 from autotune.space import SearchSpace
 from autotune.study import StudyRecord
 from autotune.study.results import find_baseline
-from autotune.trial import Trial
+from autotune.trial import Origin, Trial, TrialState
 
 
 def findings_of(record: StudyRecord, trials: Sequence[Trial], storage: str) -> Findings:
@@ -25,7 +25,7 @@ def findings_of(record: StudyRecord, trials: Sequence[Trial], storage: str) -> F
         trials: All of its trials.
         storage: Where it is, as shown to people.
     """
-    found = [(name, find_baseline(trials, record.baselines, name)) for name in record.baselines]
+    found = [(name, _baseline(record, trials, name)) for name in record.baselines]
     return find(
         trials,
         record.metrics,
@@ -36,6 +36,14 @@ def findings_of(record: StudyRecord, trials: Sequence[Trial], storage: str) -> F
         baselines=[replace(trial, label=name) for name, trial in found if trial is not None],
         provenance=provenance_rows(record, trials, storage),
     )
+
+
+def _baseline(record: StudyRecord, trials: Sequence[Trial], name: str) -> Trial | None:
+    """The trial that says it measured a baseline; else any with its config, which takes longer."""
+    for trial in trials:
+        if (trial.label, trial.origin, trial.state) == (name, Origin.BASELINE, TrialState.COMPLETE):
+            return trial
+    return find_baseline(trials, record.baselines, name)
 
 
 def provenance_rows(record: StudyRecord, trials: Sequence[Trial], storage: str) -> dict[str, str]:
