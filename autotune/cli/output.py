@@ -13,6 +13,8 @@ from autotune.jsonable import to_jsonable
 if TYPE_CHECKING:
     from rich.console import Console
 
+_DETAILED = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
 PLAIN_WIDTH = 140
 """Columns where the output is no terminal: wide enough that tables are not cut."""
 
@@ -65,7 +67,3 @@ def set_up_logging(*, verbose: bool) -> None:
     logger = logging.getLogger("autotune")
     logger.handlers[:] = [handler]
     logger.setLevel(logging.DEBUG if verbose else logging.INFO)
-    logger.propagate = False
-
-
-_DETAILED = "%(asctime)s %(levelname)s %(name)s: %(message)s"

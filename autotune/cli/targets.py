@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -100,22 +102,35 @@ def _import_file(path: Path) -> ModuleType:
     """Run a file as the module that ``import`` would make of it from its folder."""
     if not path.is_file():
         raise InvalidInput(f"study file {path}", "must be an existing Python file")
-    path = path.resolve()
-    folder, name = str(path.parent), path.stem
+    return _import_resolved(path.resolve())
+
+
+@cache
+def _import_resolved(path: Path) -> ModuleType:
+    folder = str(path.parent)
     if folder not in sys.path:
         sys.path.append(folder)  # last: a file here must not stand in for an installed module
-    loaded = sys.modules.get(name)
-    if loaded is not None and getattr(loaded, "__file__", None) == str(path):
-        return loaded
-    found = importlib.util.find_spec(name) if name.isidentifier() and loaded is None else None
-    if found is None or found.origin != str(path):
-        # Its name is taken; workers cannot import it then, but it can still be run.
-        name = f"autotune_study_{name}"
+    name = path.stem
+    if name in sys.modules or not name.isidentifier():
+        found = None
+    else:
+        found = importlib.util.find_spec(name)
+    if found is not None and found.origin == str(path):
+        return importlib.import_module(name)
+    # The name is taken, and worker processes would import something else under it. A module that
+    # is not among the loaded ones is sent to them whole.
+    name = f"autotune_study_{name}"
+    module = _execute(path, name)
+    del sys.modules[name]
+    return module
+
+
+def _execute(path: Path, name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None, "a file that ends in .py has a loader"
     assert spec.loader is not None, "a file that ends in .py has a loader"
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    sys.modules[name] = module  # dataclasses look their module up while it is being made
     try:
         spec.loader.exec_module(module)
     except BaseException:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,11 +108,23 @@ class Ended:
 Run = Callable[..., Ended]
 
 
+@pytest.fixture(autouse=True)
+def _logger_as_before() -> Iterator[None]:
+    """Commands send the package's log to standard error; other tests want it elsewhere."""
+    logger = logging.getLogger("autotune")
+    handlers, level = logger.handlers[:], logger.level
+    yield
+    logger.handlers[:] = handlers
+    logger.setLevel(level)
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty working directory with the studies' file in it."""
     (tmp_path / "toys.py").write_text(STUDIES)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "toys", raising=False)
     return tmp_path
 
 

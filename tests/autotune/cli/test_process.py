@@ -95,8 +95,12 @@ def test_a_closed_pipe_is_no_error(finished: Run, folder: Path) -> None:
     assert "BrokenPipe" not in done.stderr
 
 
-def test_several_jobs_from_a_file(folder: Path) -> None:
-    command = (*MAIN, "run", "toys.py:study", "--n-jobs", "2", "--json", "--no-report")
+@pytest.mark.parametrize("name", ["toys", "studies"], ids=["free name", "taken name"])
+def test_several_jobs_from_a_file(name: str, folder: Path) -> None:
+    (folder / "toys.py").rename(folder / f"{name}.py")
+    command = (*MAIN, "run", f"{name}.py:study", "--n-jobs", "2", "--json", "--no-report")
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["trials"] == 12
+    line = json.loads(done.stdout)
+    assert line["trials"] == 12
+    assert line["failed_by_kind"].keys() <= {"oom"}

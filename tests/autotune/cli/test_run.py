@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from autotune.cli import targets
+
 Run = Callable[..., Any]
 
 
@@ -174,10 +176,10 @@ def test_a_foreign_storage_is_refused_untouched(autotune: Run, folder: Path) -> 
 def test_a_changed_study_needs_migrate(finished: Run, folder: Path) -> None:
     file = folder / "toys.py"
     file.write_text(file.read_text().replace("[1, 2, 4, 8, 16]", "[1, 2, 4, 8, 16, 32]"))
+    targets._import_resolved.cache_clear()
     sys.modules.pop("toys", None)
     ended = finished("run", "toys.py:study", "--no-report")
     assert ended.code == 2
     assert "--migrate" in ended.err or "migrate" in ended.err
     line = finished("run", "toys.py:study", "--migrate", "--json", "--no-report").json
     assert line["study"] == "toy-study"
-    sys.modules.pop("toys", None)
