@@ -73,6 +73,26 @@ ELSEWHERE = {
         "tests/autotune/test_store.py",
         "test_a_summary_counts_and_names_only_feasible_bests",
     ),
+    "killed worker": (
+        "tests/autotune/study/test_death.py",
+        "test_killed_in_the_middle_and_run_again",
+    ),
+    "dashboard": (
+        "tests/browser/test_dashboard.py",
+        "test_an_infeasible_trial_looks_infeasible",
+    ),
+    "no trial timeout": (
+        "tests/objectives/command/test_process.py",
+        "test_a_program_that_sleeps_for_ever",
+    ),
+    "no trial timeout, with children": (
+        "tests/objectives/command/test_process.py",
+        "test_children_that_ignore_sigterm_die_too",
+    ),
+    "own machine": (
+        "tests/objectives/cluster/test_loading.py",
+        "test_four_gpus_a_node_and_two_gpu_types",
+    ),
     "related parameters": ("autotune/testing/sampler.py", "test_only_valid_configs_and_none_twice"),
 }
 
