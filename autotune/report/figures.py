@@ -53,14 +53,14 @@ def front_figure(findings: Findings, across: Metric) -> go.Figure:
         marker = {"color": colour, "symbol": symbol, "size": size, "opacity": 0.7}
         marker["line"] = {"color": colour, "width": 1.2 if symbol == "x-thin" else 0}
         figure.add_trace(_points(name, _thinned(trials), x, y, findings, marker=marker))
-    # The staircase is what the front dominates; only its corners were measured.
-    line = {"color": FRONT, "width": 2, "shape": _stairs(across, up)}
+    # With two metrics the staircase bounds what the front dominates; only its corners were
+    # measured. With more the front is no line in this plane.
+    line = {"color": FRONT, "width": 2, "shape": _stairs(across)}
+    mode = "lines+markers" if len(findings.metrics) == 2 else "markers"
     marker = {"color": FRONT, "size": 9, "line": {"color": "white", "width": 1}}
     corners = sorted(findings.front, key=lambda trial: _value(trial, across))
     figure.add_trace(
-        _points(
-            "Pareto front", corners, x, y, findings, mode="lines+markers", line=line, marker=marker
-        )
+        _points("Pareto front", corners, x, y, findings, mode=mode, line=line, marker=marker)
     )
     marker = {"color": BASELINE, "symbol": "diamond", "size": 13}
     marker["line"] = {"color": "white", "width": 1.5}
@@ -216,11 +216,9 @@ def hover(trial: Trial, findings: Findings) -> str:
     return "<br>".join(lines)
 
 
-def _stairs(across: Metric, up: Metric) -> str:
-    """How Plotly must go from corner to corner so that the area beyond is what is dominated."""
-    # Going right, what is minimised upwards keeps its last value until the next corner.
-    first_right = across.direction == "minimize"
-    return "hv" if first_right else "vh"
+def _stairs(across: Metric) -> str:
+    """How Plotly goes from corner to corner, rightwards, to bound what is dominated."""
+    return "hv" if across.direction == "minimize" else "vh"
 
 
 def _thinned(trials: Sequence[Trial]) -> Sequence[Trial]:

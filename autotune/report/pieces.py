@@ -99,15 +99,11 @@ def _metric_cell(trial: Trial, metric: Metric, baseline: Trial | None) -> Html:
 def _config_cell(trial: Trial, baseline: Trial | None) -> Html:
     whole = json.dumps(to_jsonable(trial.config), indent=1, ensure_ascii=False)
     details = element("details", element("summary", "whole config"), element("pre", whole))
-    if baseline is None:
-        return details
-    changed = differences(trial.config, baseline.config)
+    changed = differences(trial.config, baseline.config if baseline else {})
     if not changed:
         return join(["the baseline itself", details])
-    lines = [
-        element("span", f"{knob.name} = {format_value(knob.after)}", class_="knob")
-        for knob in changed
-    ]
+    shown = [f"{knob.name} = {format_value(knob.after)}" for knob in changed]
+    lines = [element("span", text, class_="knob") for text in shown]
     return join([element("div", *lines, class_="knobs"), details])
 
 

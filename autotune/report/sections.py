@@ -159,7 +159,7 @@ def history(contents: Contents) -> Html | None:
         _plot(figures.history_figure(findings, metric), f"history-{i}")
         for i, metric in enumerate(findings.metrics)
     ]
-    return _section("History", "", element("div", *plots, class_="columns"))
+    return _section("History", "", _columns(plots))
 
 
 def importances(contents: Contents) -> Html | None:
@@ -180,7 +180,7 @@ def importances(contents: Contents) -> Html | None:
                 element("p", quality, class_="note"),
             )
         )
-    return _section("Which knobs matter", METHOD, element("div", *blocks, class_="columns"))
+    return _section("Which knobs matter", METHOD, _columns(blocks))
 
 
 def counts(contents: Contents) -> Html:
@@ -213,6 +213,11 @@ def provenance(contents: Contents) -> Html:
 def _section(title: str, note: str, *children: Html) -> Html:
     paragraph = element("p", note, class_="note") if note else ""
     return element("section", element("h2", title), paragraph, *children)
+
+
+def _columns(blocks: Sequence[Html]) -> Html:
+    """Side by side where there is room; one alone takes all of it."""
+    return element("div", *blocks, class_="columns" if len(blocks) > 1 else "alone")
 
 
 def _plot(figure: go.Figure, name: str) -> Html:
