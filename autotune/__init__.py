@@ -16,6 +16,7 @@ from autotune.evaluation import Evaluation, Evaluations, FailureKind, Status
 from autotune.metric import Metric
 from autotune.objective import BatchObjective, Columns, Config, Objective, Report, objective
 from autotune.space import Compound, Condition, Divides, Predicate, Product, SearchSpace
+from autotune.store import StudyStore
 from autotune.study import Outcome, StoredStudy, Study, StudySpec, open_study, read_study
 from autotune.trial import Origin, Trial, TrialState
 
@@ -47,6 +48,7 @@ __all__ = [
     "Study",
     "StudyMismatch",
     "StudySpec",
+    "StudyStore",
     "Trial",
     "TrialState",
     "UnknownName",
