@@ -1,0 +1,175 @@
+"""The analytical model: arrays of configs in, arrays of metrics out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from objectives.analytical import collectives
+from objectives.analytical.batch import make_batch
+from objectives.analytical.breakdown import breakdown
+from objectives.analytical.checks import refuse_rows
+from objectives.analytical.collectives import durations, fabric_of, make_traffic
+from objectives.analytical.columns import Column, Refusals, read_columns
+from objectives.analytical.cut import crossing_bytes, needed_capacity
+from objectives.analytical.footprint import host_bytes, memory_parts, peak_bytes
+from objectives.analytical.layer import make_parts
+from objectives.analytical.setup import Setup
+from objectives.analytical.step import loads, step
+from objectives.physics.arrays import BoolArray, FloatArray
+
+CHUNK = 4096
+"""Rows computed at a time: large enough to amortise calls, small enough for the cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What the model says of n configs.
+
+    Attributes:
+        metrics: Arrays of shape (n,) by name.
+        constraints: Arrays of shape (n,) by name.
+        terms: Seconds by term of the breakdown, arrays of shape (n,).
+        memory: Bytes by use on the fullest rank, arrays of shape (n,).
+        ok: Rows that were measured.
+        reasons: Why the others were not, by row.
+    """
+
+    metrics: Mapping[str, FloatArray]
+    constraints: Mapping[str, FloatArray]
+    terms: Mapping[str, FloatArray]
+    memory: Mapping[str, FloatArray]
+    ok: BoolArray
+    reasons: Mapping[int, str]
+
+
+def evaluate(setup: Setup, columns: Mapping[str, Column], *, chunk: int = CHUNK) -> Result:
+    """Measure n configs.
+
+    Args:
+        setup: The scenario.
+        columns: Arrays of shape (n,) by knob, of any content.
+        chunk: Rows at a time.
+    """
+    size = len(next(iter(columns.values()))) if columns else 0
+    parts = [
+        _evaluate_rows(setup, {k: np.asarray(v)[at : at + chunk] for k, v in columns.items()})
+        for at in range(0, max(size, 1), chunk)
+    ]
+    reasons = {
+        i * chunk + row: reason
+        for i, part in enumerate(parts)
+        for row, reason in part.reasons.items()
+    }
+    return Result(
+        metrics=_joined([part.metrics for part in parts]),
+        constraints=_joined([part.constraints for part in parts]),
+        terms=_joined([part.terms for part in parts]),
+        memory=_joined([part.memory for part in parts]),
+        ok=np.concatenate([part.ok for part in parts]),
+        reasons=reasons,
+    )
+
+
+def _joined(parts: list[Mapping[str, FloatArray]]) -> dict[str, FloatArray]:
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _evaluate_rows(setup: Setup, columns: Mapping[str, Column]) -> Result:
+    size = len(next(iter(columns.values()))) if columns else 0
+    refusals = Refusals(size=size)
+    clean = read_columns(columns, refusals)
+    refuse_rows(setup, clean, refusals)
+    good = np.flatnonzero(refusals.ok)
+    found = _measure(setup, {name: column[good] for name, column in clean.items()})
+    host = setup.cluster.host
+    if host is not None and len(good):
+        used = np.zeros(size)
+        used[good] = found.host
+        refusals.refuse(
+            used > host.memory_bytes,
+            "activation_offload_fraction, optimizer_offload_fraction: the host has "
+            f"{host.memory_bytes:.3g} bytes per GPU, got {{used:.3g}}; offload less",
+            used=used,
+        )
+
+    def spread(values: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+        wide = {}
+        for name, value in values.items():
+            wide[name] = np.zeros(size)
+            wide[name][good] = value
+        return wide
+
+    return Result(
+        metrics=spread(found.metrics),
+        constraints=spread(found.constraints),
+        terms=spread(found.terms),
+        memory=spread(found.memory),
+        ok=refusals.ok,
+        reasons=refusals.reasons,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    metrics: Mapping[str, FloatArray]
+    constraints: Mapping[str, FloatArray]
+    terms: Mapping[str, FloatArray]
+    memory: Mapping[str, FloatArray]
+    host: FloatArray
+
+
+def _measure(setup: Setup, columns: Mapping[str, Column]) -> _Found:
+    """Rows that have been checked."""
+    batch = make_batch(setup, columns)
+    parts = make_parts(setup, batch)
+    planned = make_traffic(setup, batch)
+    fabric = fabric_of(setup, batch)
+    times = durations(fabric, planned)
+    done = step(setup, batch, parts, planned, times)
+    terms = breakdown(done.terms, times)
+    time_s = np.sum(np.stack(tuple(terms.values())), axis=0)
+    ranks = loads(setup, batch)
+    by_use = memory_parts(setup, batch, parts, planned, ranks)
+    peak = peak_bytes(by_use)
+    fullest = np.argmax(np.sum(np.stack(tuple(by_use.values())), axis=0), axis=0)[None, :]
+    usable = setup.accelerator.memory_bytes * setup.calibration.software.usable_memory
+    metrics = {
+        "step_time_s": time_s,
+        "long_link_bandwidth_bytes_per_s": needed_capacity(setup, batch, parts, planned, times),
+        "long_link_bytes": crossing_bytes(setup, batch, planned, fabric, ranks),
+        "peak_memory_bytes": peak,
+        "mfu": _utilisation(setup, time_s),
+        "tokens_per_s": setup.tokens / time_s,
+    }
+    return _Found(
+        metrics=metrics | _prices(setup, time_s),
+        constraints={"peak_memory_over_hbm_bytes": peak - usable},
+        terms=terms,
+        memory={
+            name: np.take_along_axis(value, fullest, axis=0)[0] for name, value in by_use.items()
+        },
+        host=host_bytes(setup, batch, parts, planned, ranks),
+    )
+
+
+def _utilisation(setup: Setup, time_s: FloatArray) -> FloatArray:
+    """Counted FLOPs over the BF16 peak of all GPUs, in whatever precision products run."""
+    peak = setup.accelerator.peak_flops_per_s["bf16"] * setup.cluster.gpus
+    return setup.model_flops_per_token * setup.tokens / time_s / peak
+
+
+def _prices(setup: Setup, time_s: FloatArray) -> dict[str, FloatArray]:
+    """Energy and cost per step where the accelerator has figures; full power throughout."""
+    gpus, accelerator = setup.cluster.gpus, setup.accelerator
+    prices = {}
+    if accelerator.tdp_w is not None:
+        prices["energy_j"] = gpus * accelerator.tdp_w * time_s
+    if accelerator.price_usd_per_s is not None:
+        prices["cost_usd"] = gpus * accelerator.price_usd_per_s * time_s
+    return prices
+
+
+__all__ = ["Result", "collectives", "evaluate"]
