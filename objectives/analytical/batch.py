@@ -171,6 +171,7 @@ def _device(setup: Setup, fp8: BoolArray) -> Device:
         element_bytes=np.where(fp8, 1.0, 2.0),
         bf16_peak_flops_per_s=bf16,
         memory_bandwidth_bytes_per_s=setup.accelerator.memory_bandwidth_bytes_per_s,
+        gpus=setup.cluster.gpus,
         accelerator=setup.reach,
         kernel=setup.calibration.kernel,
     )

@@ -21,8 +21,8 @@ class AcceleratorCalibration:
         name: The entry of the table; `OTHER` where all of it is assumed.
         cores: Streaming multiprocessors.
         matmul_burst: Best matrix product over peak, by precision.
-        sustained_clock: Of that, what a node at work holds under its power limit.
-        slowest_gpu: Slowest of a node's GPUs over their mean.
+        sustained: Of that, what GPUs hold in training.
+        spread: Standard deviation of that between GPUs, over their mean.
         attention_forward: Of peak that a fused attention kernel reaches forward.
         attention_backward: The same backward.
     """
@@ -30,8 +30,8 @@ class AcceleratorCalibration:
     name: str
     cores: int
     matmul_burst: Mapping[str, float]
-    sustained_clock: float
-    slowest_gpu: float
+    sustained: float
+    spread: float
     attention_forward: float
     attention_backward: float
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
 
 from objectives.physics.arrays import FloatArray, Numbers
 from objectives.physics.calibration import AcceleratorCalibration, KernelCalibration
@@ -51,6 +52,7 @@ def make_device(
     element_bytes: Numbers,
     bf16_peak_flops_per_s: float,
     memory_bandwidth_bytes_per_s: float,
+    gpus: int,
     accelerator: AcceleratorCalibration,
     kernel: KernelCalibration,
 ) -> Device:
@@ -62,11 +64,13 @@ def make_device(
         element_bytes: Of an operand, likewise.
         bf16_peak_flops_per_s: Attention runs in BF16 whatever the products do.
         memory_bandwidth_bytes_per_s: Nominal.
+        gpus: That work together, and wait for the slowest of them.
         accelerator: What this kind reaches.
         kernel: Constants of kernels.
     """
-    sustained = accelerator.sustained_clock * accelerator.slowest_gpu
-    attention = bf16_peak_flops_per_s * accelerator.slowest_gpu
+    slowest = slowest_of(gpus, accelerator.spread)
+    sustained = accelerator.sustained * slowest
+    attention = bf16_peak_flops_per_s * slowest
     return Device(
         matmul_flops_per_s=np.asarray(matmul_peak_flops_per_s) * matmul_burst * sustained,
         element_bytes=element_bytes,
@@ -78,6 +82,19 @@ def make_device(
         wave_scale=kernel.wave_scale,
         inner_half=kernel.inner_half,
     )
+
+
+def slowest_of(gpus: int, spread: float) -> float:
+    """Rate of the slowest of several GPUs over their mean, expected of a normal spread.
+
+    Args:
+        gpus: How many.
+        spread: Standard deviation over the mean.
+
+    References:
+        Blom, "Statistical Estimates and Transformed Beta-Variables", 1958 (normal maximum).
+    """
+    return float(1 - spread * ndtri((gpus - 0.375) / (gpus + 0.25))) if gpus > 1 else 1.0
 
 
 def matmul_efficiency(

@@ -160,12 +160,12 @@ def streaming_work(
 def norm_work(device: Device, part: Slice, hidden: int) -> Work:
     """One normalisation with the residual sum before it, on this rank's share of the tokens.
 
-    Forward reads two vectors and writes sum and output (8 bytes an element); backward reads the
-    output's gradient, the output, and the residual's gradient, and writes one (8).
+    Forward the sum reads two vectors and writes one, and the normalisation reads one and writes
+    one; backward it reads two and writes one, and the sum of the two branches' gradients again.
     """
     elements = part.tokens / part.tensor * hidden
     return streaming_work(
-        device, forward_bytes=8 * elements, backward_bytes=8 * elements, kernels=1
+        device, forward_bytes=10 * elements, backward_bytes=12 * elements, kernels=2
     )
 
 
