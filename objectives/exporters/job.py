@@ -36,26 +36,26 @@ DEFAULTS: Mapping[str, Any] = {
     "virtual_stages_per_rank": 1,
     "pipeline_parallel_first_stage_less_layers": 0,
     "pipeline_parallel_last_stage_less_layers": 0,
-    "fsdp_reshard_after_forward": "never",
-    "fsdp_prefetch_depth": 1,
-    "gradient_reduction": "per_step",
-    "gradient_dtype": "fp32",
-    "overlap_gradient_reduction": True,
-    "overlap_parameter_gather": True,
-    "async_pipeline_p2p": True,
-    "async_tensor_parallel": False,
-    "p2p_scatter_gather": True,
-    "activation_checkpoint_mode": "none",
-    "activation_offload_fraction": 0.0,
-    "optimizer_offload_fraction": 0.0,
-    "precision": "bf16",
-    "gradient_compression": "none",
-    "local_steps": 1,
+    "fsdp_reshard_after_forward": None,
+    "fsdp_prefetch_depth": None,
+    "gradient_reduction": None,
+    "gradient_dtype": None,
+    "overlap_gradient_reduction": None,
+    "overlap_parameter_gather": None,
+    "async_pipeline_p2p": None,
+    "async_tensor_parallel": None,
+    "p2p_scatter_gather": None,
+    "activation_checkpoint_mode": None,
+    "activation_offload_fraction": None,
+    "optimizer_offload_fraction": None,
+    "precision": None,
+    "gradient_compression": None,
+    "local_steps": None,
     **dict.fromkeys(NETWORK_KNOBS),
 }
 """Every knob that exporters know, with the value of a config that does not have it.
 
-A network knob that the config does not have stays as the machines have it.
+Without a degree there is one rank; where it is None, the program does as it does by itself.
 """
 
 MICROBATCH_KNOBS = (

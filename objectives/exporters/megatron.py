@@ -25,6 +25,7 @@ from objectives.exporters.megatron_model import model_arguments, version
 from objectives.exporters.options import Options
 from objectives.exporters.placement import node_rank_file
 from objectives.exporters.rules import Rule, elsewhere, expressed, if_split, only, option
+from objectives.model import Model
 from objectives.physics.layout import split_order
 
 RANK_ORDER = ("tp", "cp", "shard", "replicate", "pp")
@@ -261,13 +262,23 @@ def _checkpointing(job: Job, knob: str) -> Options:
         case "none":
             return {}
         case "selective":
-            return {"--recompute-granularity": "selective"}
+            return {
+                "--recompute-granularity": "selective",
+                "--recompute-modules": _cheap_modules(job.scenario.model),
+            }
         case _:
             return {
                 "--recompute-granularity": "full",
                 "--recompute-method": "uniform",
                 "--recompute-num-layers": 1,
             }
+
+
+def _cheap_modules(model: Model) -> list[str]:
+    """What only streams memory, or comes from a low rank: cheap to compute twice."""
+    experts = ["moe_act"] if model.moe is not None else []
+    latent = ["mla_up_proj"] if model.mla is not None else []
+    return ["layernorm", *experts, *latent]
 
 
 def _optimizer_offload(job: Job, knob: str) -> Options:

@@ -101,11 +101,6 @@ def _needs_hierarchy(job: Job) -> bool:
     return hierarchical and crosses_buildings(job, ("cp", "shard"))
 
 
-def _if_given(rule: Rule) -> Rule:
-    """A rule for a knob that the config may leave as the machines have it."""
-    return lambda job, knob: {} if job.config[knob] is None else rule(job, knob)
-
-
 def _transport(job: Job, knob: str) -> Options:
     if job.config[knob] == "tcp":
         raise job.refusal(
@@ -174,7 +169,8 @@ def _in_network(job: Job, knob: str) -> Options:
     return {"NCCL_NVLS_ENABLE": int(bool(job.config[knob]))}
 
 
-_NETWORK_RULES: Mapping[str, Rule] = {
+RULES: Mapping[str, Rule] = {
+    **dict.fromkeys(DEFAULTS, elsewhere),
     "transport": _transport,
     "connections_per_pair": _connections,
     "load_balancing": _load_balancing,
@@ -184,10 +180,5 @@ _NETWORK_RULES: Mapping[str, Rule] = {
     "in_network_reduction": _in_network,
     # A comment, by `_beyond`.
     "cross_site_chunks": elsewhere,
-}
-
-RULES: Mapping[str, Rule] = {
-    **{knob: elsewhere for knob in DEFAULTS if knob not in _NETWORK_RULES},
-    **{knob: _if_given(rule) for knob, rule in _NETWORK_RULES.items()},
 }
 """How each knob is expressed."""

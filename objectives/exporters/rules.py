@@ -14,7 +14,7 @@ Rule = Callable[[Job, str], Options]
 
 
 def expressed(rules: Mapping[str, Rule], job: Job) -> dict[str, Any]:
-    """The options for every knob, in the order of the rules.
+    """The options for every knob that the config has, in the order of the rules.
 
     Raises:
         Inexpressible: Naming every knob that a rule refuses.
@@ -22,6 +22,8 @@ def expressed(rules: Mapping[str, Rule], job: Job) -> dict[str, Any]:
     options: dict[str, Any] = {}
     refusals: list[Refusal] = []
     for knob, rule in rules.items():
+        if job.config[knob] is None:
+            continue
         try:
             options.update(rule(job, knob))
         except Inexpressible as error:

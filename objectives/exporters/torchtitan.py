@@ -143,7 +143,7 @@ def _schedule(job: Job, knob: str) -> Options:
             given=MICROBATCH_KNOBS,
         )
     overlapped = schedule == "DualPipeV" and int(job.config["expert_parallel_degree"]) > 1
-    if overlapped and job.config["activation_checkpoint_mode"] != "none":
+    if overlapped and job.config["activation_checkpoint_mode"] not in (None, "none"):
         raise job.refusal(
             knob,
             "with expert parallelism it takes no activation checkpointing",

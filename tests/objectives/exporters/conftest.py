@@ -75,6 +75,13 @@ def production() -> dict[str, Any]:
         "virtual_stages_per_rank": 8,
         "pipeline_parallel_first_stage_less_layers": 1,
         "pipeline_parallel_last_stage_less_layers": 1,
+        "async_pipeline_p2p": True,
+        "async_tensor_parallel": False,
+        "fsdp_reshard_after_forward": "never",
+        "gradient_dtype": "fp32",
+        "overlap_gradient_reduction": True,
+        "overlap_parameter_gather": True,
+        "activation_checkpoint_mode": "none",
     }
 
 

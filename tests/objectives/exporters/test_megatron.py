@@ -141,6 +141,14 @@ def test_recomputation_and_fp8(
     assert read.grad_reduce_in_bf16
 
 
+def test_selective_recomputation_is_of_what_is_cheap(
+    tmp_path: Path, llama_8b: DesignPoint, small: dict[str, Any]
+) -> None:
+    changes = {"async_pipeline_p2p": False, "activation_checkpoint_mode": "selective"}
+    read = arguments(tmp_path, export(llama_8b, {**small, **changes}))
+    assert (read.recompute_granularity, read.recompute_modules) == ("selective", ["layernorm"])
+
+
 def test_layout_is_read_back_as_written() -> None:
     layers = [0, 3, 3, 2, 2, 2, 1]
     expected = ["E", "ttt", "ttt", "tt", "tt", "tt", "tmL"]
