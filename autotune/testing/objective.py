@@ -21,7 +21,7 @@ from autotune.space import SearchSpace
 JUNK: tuple[Any, ...] = (None, "", "junk", -1, 0, 3.7, 10**30, float("nan"), float("inf"), [], {})
 """Values that no space would offer; an objective may refuse them but must not raise."""
 
-CHEAP_S = 0.01
+CHEAP_S = 0.001
 """Objectives that cost less are tried with every kind of junk in every parameter."""
 
 
