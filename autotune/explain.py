@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from autotune.between import (
+    NO_EFFECT,
+    Between,
+    KnobChange,
+    Step,
+    differences,
+    minimal_groups,
+)
 from autotune.errors import Unsupported
-from autotune.evaluation import Evaluation
 from autotune.metric import Metric
-from autotune.objective import Config, Objective, failure_of
+from autotune.objective import Config, Objective
 from autotune.space import SearchSpace
 from autotune.trial import Trial
 
@@ -20,34 +26,21 @@ if TYPE_CHECKING:
     from autotune.study import Study
 
 MAX_COST_S = 60.0
-"""How long undoing all changes one by one may take unless the caller allows more."""
-
-NO_EFFECT = 5e-4
-"""Relative difference of a metric below which a change is said to have no effect on it."""
-
-_LARGEST_SEARCHED_GROUP = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnobChange:
-    """One parameter that differs between two configs."""
-
-    name: str
-    before: Any
-    after: Any
+"""How long measuring what changes are worth may take unless the caller allows more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Parameters that can only be changed together, and what happens without the change.
+    """A part of the way from the baseline to a better config.
 
     Attributes:
-        knobs: The parameters; several when the rules of the space tie them to one another.
-        without: Each metric with this change undone and all others kept, in its own unit;
+        knobs: The parameters; several when they are of use only together, or when the rules of
+            the space tie them to one another.
+        without: Each metric before the change, with the earlier ones made, in its own unit;
             empty when that could not be measured.
-        effects: What the change does to each metric: with it minus without it.
-        broken: Constraints that do not hold without the change.
-        reason: Why measuring without the change failed; empty when it did not.
+        effects: What the change adds to each metric: with it minus without it.
+        broken: Constraints that hold with it and not without it.
+        reason: Why measuring without it failed; empty when it did not.
     """
 
     knobs: tuple[KnobChange, ...]
@@ -58,7 +51,7 @@ class Change:
 
     @property
     def needed(self) -> bool:
-        """Whether the rest of the config cannot be used without the change."""
+        """Whether what was changed before it cannot be used without it."""
         return bool(self.broken or self.reason)
 
     def gain(self, metric: Metric) -> float:
@@ -84,25 +77,25 @@ def changes_that_matter(
 
     Args:
         study: Gives space, objective and metrics; its trials are looked up before anything is
-            measured again. Nothing is written to it.
+            measured. Nothing is written to it.
         trial: The config that is explained; the study's best when not given.
         baseline: What it is compared with; the study's first baseline when not given.
         n: How many.
         max_cost_s: How long measuring may take, by the objective's own statement.
 
     Returns:
-        Largest gain first; empty when there is no baseline, no best or no difference.
+        Largest gain first; empty when there is no measured baseline, no best or no difference.
 
     Raises:
         Unsupported: If measuring would take longer.
     """
     trial = trial or study.best()
     baseline = baseline or study.baseline()
-    if trial is None or baseline is None:
+    if trial is None or baseline is None or baseline.evaluation is None:
         return []
-    changes = undo_each(
+    changes = ablate(
         trial,
-        baseline.config,
+        baseline,
         space=study.spec.space,
         objective=study.objective,
         metrics=study.metrics,
@@ -112,9 +105,9 @@ def changes_that_matter(
     return changes[:n]
 
 
-def undo_each(
+def ablate(
     trial: Trial,
-    baseline: Config,
+    baseline: Trial,
     *,
     space: SearchSpace,
     objective: Objective,
@@ -122,136 +115,143 @@ def undo_each(
     known: Sequence[Trial] = (),
     max_cost_s: float = MAX_COST_S,
 ) -> list[Change]:
-    """Undo every change of a config on its own and measure what is left.
+    """Find which changes of a config are of use, and what each of them is worth.
 
-    The effects of changes need not sum to the whole difference: they act on one another.
+    First the changes without which the config is no worse are taken back. Then the way from the
+    baseline to what is left is gone step by step: of the changes that are possible next, alone or
+    with what the rules of the space tie to them, the one that does most for the first metric is
+    made. Steps through configs that are worse or cannot be used count as one change with those
+    that make up for it: only together are they of any use. So the effects of the useful changes
+    add up, which those of changes undone one at a time do not: where a layout was changed and its
+    schedule with it, undoing either alone looks disastrous.
 
     Args:
         trial: A measured config of the space.
-        baseline: A config of the space.
-        space: Says which changes can only be undone together.
-        objective: Measures; with the trial's seed.
+        baseline: Another one.
+        space: Says which changes can only be made together.
+        objective: Measures the configs between the two; with the trial's seed.
         metrics: What counts; the first decides the order.
         known: Measured trials that need no second measurement, where it is deterministic.
         max_cost_s: See `changes_that_matter`.
 
     Returns:
-        All changes: by what the first metric gains, then needed ones before those without
-        effect.
+        All changes, each parameter in one of them: by what the first metric gains, those of no
+        use or with a price last.
 
     Raises:
         Unsupported: If measuring would take longer than `max_cost_s`.
+
+    References:
+        Fawcett and Hoos, "Analysing differences between algorithm configurations through
+        ablation", Journal of Heuristics 22(4), 2016, section 3 (greedy path).
     """
     assert trial.evaluation is not None, "only a measured trial can be explained"
-    groups = minimal_groups(trial.config, baseline, space.contains)
-    configs = [{**trial.config, **{name: baseline[name] for name in group}} for group in groups]
-    measured = [_known(known, config) if objective.deterministic else None for config in configs]
-    _check_cost(objective, measured.count(None), max_cost_s)
-    changes = []
-    for group, config, found in zip(groups, configs, measured, strict=True):
-        evaluation = found or _measure(objective, config, trial.seed)
-        knobs = tuple(
-            KnobChange(name=name, before=baseline[name], after=trial.config[name]) for name in group
-        )
-        changes.append(_change(knobs, trial.evaluation, evaluation, metrics))
+    assert baseline.evaluation is not None, "only a measured baseline can be compared with"
+    _check_cost(objective, len(differences(trial.config, baseline.config)), max_cost_s)
+    between = Between(
+        first=baseline,
+        last=trial,
+        space=space,
+        objective=objective,
+        known=known if objective.deterministic else (),
+    )
+    useful, idle = _taken_back(between, metrics)
+    path = _path(between, useful, metrics[0])
+    changes = [_change(start, steps, metrics) for start, steps in _joined(path, metrics[0])]
     changes.sort(key=lambda change: (-_rank(change, metrics[0]), not change.needed))
-    return changes
+    return changes + idle
 
 
-def differences(config: Config, baseline: Config) -> list[KnobChange]:
-    """The parameters that differ, in the config's order."""
-    return [
-        KnobChange(name=name, before=baseline.get(name), after=value)
-        for name, value in config.items()
-        if name not in baseline or baseline[name] != value
-    ]
+def _taken_back(between: Between, metrics: Sequence[Metric]) -> tuple[Config, list[Change]]:
+    """The last config without its useless changes, and those changes."""
+    baseline = between.first.config
+    here = between.step(between.last.config, baseline, ())
+    idle: list[Change] = []
+    while groups := minimal_groups(here.config, baseline, between.is_valid):
+        options = between.steps(here.config, baseline, groups)
+        useless = _disjoint(step for step in options if not _is_of_use(here, step, metrics))
+        if not useless:
+            break
+        # All at once, if that changes nothing either: most are independent of one another.
+        names = tuple(name for step in useless for name in step.knobs)
+        whole = {**here.config, **{name: baseline[name] for name in names}}
+        if not between.is_valid(whole) or _is_of_use(
+            here, between.step(here.config, baseline, names), metrics
+        ):
+            useless = [min(useless, key=lambda step: step.order(metrics[0]))]
+            names = useless[0].knobs
+        idle += [_change(step, [replace(here, knobs=step.knobs)], metrics) for step in useless]
+        here = between.step(here.config, baseline, names)
+    return here.config, idle
 
 
-def minimal_groups(
-    config: Config, baseline: Config, is_valid: Callable[[Config], bool]
-) -> list[tuple[str, ...]]:
-    """The smallest sets of changed parameters that can be set back to the baseline together.
-
-    Args:
-        config: A valid config.
-        baseline: A valid config with the same parameters.
-        is_valid: Whether a config satisfies every rule of the space.
-
-    Returns:
-        For every changed parameter the first smallest set that has it, each set once, the
-        parameters in the config's order. Beyond four parameters a set from which nothing can be
-        left out stands for the smallest.
-    """
-    changed = [change.name for change in differences(config, baseline)]
-
-    def valid_without(group: Collection[str]) -> bool:
-        return is_valid({**config, **{name: baseline[name] for name in group}})
-
-    groups: dict[tuple[str, ...], None] = {}
-    for name in changed:
-        others = [other for other in changed if other != name]
-        group = _smallest(name, others, valid_without)
-        groups.setdefault(tuple(sorted(group, key=changed.index)))
-    return list(groups)
+def _is_of_use(with_it: Step, without: Step, metrics: Sequence[Metric]) -> bool:
+    """Whether any metric is worse without a change."""
+    return any(without.is_worse_than(with_it, metric) for metric in metrics)
 
 
-def _smallest(
-    name: str, others: Sequence[str], valid_without: Callable[[Collection[str]], bool]
-) -> set[str]:
-    for size in range(_LARGEST_SEARCHED_GROUP):
-        for rest in itertools.combinations(others, size):
-            if valid_without((name, *rest)):
-                return {name, *rest}
-    # Going back to the whole baseline is always valid; leave out what need not go back.
-    group = {name, *others}
-    for other in others:
-        if valid_without(group - {other}):
-            group.discard(other)
-    return group
+def _disjoint(steps: Iterable[Step]) -> list[Step]:
+    """The first steps that have no parameter in common."""
+    chosen: list[Step] = []
+    for step in steps:
+        if not any(set(step.knobs) & set(other.knobs) for other in chosen):
+            chosen.append(step)
+    return chosen
 
 
-def _known(known: Sequence[Trial], config: Config) -> Evaluation | None:
-    for trial in known:
-        if trial.config == config and trial.evaluation is not None and trial.evaluation.ok:
-            return trial.evaluation
-    return None
+def _path(between: Between, target: Config, metric: Metric) -> list[Step]:
+    """From the first config to a target, always by what is best next."""
+    path = [between.step(between.first.config, target, ())]
+    while groups := minimal_groups(path[-1].config, target, between.is_valid):
+        options = between.steps(path[-1].config, target, groups)
+        path.append(min(options, key=lambda step: step.order(metric)))
+    return path
 
 
-def _check_cost(objective: Objective, evaluations: int, max_cost_s: float) -> None:
-    cost_s = evaluations * objective.cost_s
+def _joined(path: Sequence[Step], metric: Metric) -> Iterator[tuple[Step, Sequence[Step]]]:
+    """Where each change starts, and its steps; what is not made up for until the end comes last."""
+    start, steps = path[0], list[Step]()
+    for step in path[1:]:
+        steps.append(step)
+        if not step.is_worse_than(start, metric):
+            yield start, steps
+            start, steps = step, []
+    if steps:
+        yield start, steps
+
+
+def _check_cost(objective: Objective, changes: int, max_cost_s: float) -> None:
+    # Each step tries all changes that are left.
+    cost_s = changes**2 / 2 * objective.cost_s
     if cost_s > max_cost_s:
         raise Unsupported(
-            f"measuring what {evaluations} changes are worth must take at most {max_cost_s:g} s, "
+            f"measuring what {changes} changes are worth must take at most {max_cost_s:g} s, "
             f"and objective {objective.name!r} needs about {cost_s:.0f} s; allow more with "
             f"max_cost_s"
         )
 
 
-def _measure(objective: Objective, config: Config, seed: int) -> Evaluation:
-    try:
-        return objective.evaluate(config, seed=seed)
-    except Exception as error:  # a backend that breaks its contract must not end the report
-        return failure_of(error)
-
-
-def _change(
-    knobs: tuple[KnobChange, ...],
-    best: Evaluation,
-    without: Evaluation,
-    metrics: Sequence[Metric],
-) -> Change:
-    if not without.ok:
-        reason = without.reason or without.status.value
-        return Change(knobs=knobs, without={}, effects={}, reason=reason)
-    names = [m.name for m in metrics if m.name in best.metrics and m.name in without.metrics]
+def _change(start: Step, steps: Sequence[Step], metrics: Sequence[Metric]) -> Change:
+    before, after = start.evaluation, steps[-1].evaluation
+    config = steps[-1].config
+    names = [name for step in steps for name in step.knobs]
+    knobs = tuple(
+        KnobChange(name=name, before=start.config[name], after=config[name])
+        for name in sorted(names, key=list(config).index)
+    )
+    if not before.ok:
+        return Change(
+            knobs=knobs, without={}, effects={}, reason=before.reason or before.status.value
+        )
+    shared = [m.name for m in metrics if m.name in before.metrics and m.name in after.metrics]
     return Change(
         knobs=knobs,
-        without={name: without.metrics[name] for name in names},
-        effects={name: best.metrics[name] - without.metrics[name] for name in names},
+        without={name: before.metrics[name] for name in shared},
+        effects={name: after.metrics[name] - before.metrics[name] for name in shared},
         broken=tuple(
             name
-            for name, value in without.constraints.items()
-            if value > 0 and best.constraints.get(name, np.inf) <= 0
+            for name, value in before.constraints.items()
+            if value > 0 and after.constraints.get(name, np.inf) <= 0
         ),
     )
 

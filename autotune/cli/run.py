@@ -17,7 +17,6 @@ from autotune.cli.stored import Stored, load
 from autotune.cli.targets import Target, resolve
 from autotune.errors import InvalidInput
 from autotune.explain import Change
-from autotune.report.contents import top
 from autotune.report.stored import changes_of, contents_of
 from autotune.study import Ending, Outcome, Study, StudySpec, open_study
 
@@ -83,7 +82,8 @@ class Result:
 
         ``{"study", "storage", "outcome", "new_trials", "budget", …standing_shape, "changes":
         [change_shape], "report", "seconds"}``; outcome is ``done``, ``space exhausted``,
-        ``interrupted`` or ``timeout``, report a path or null, seconds what measuring took.
+        ``interrupted`` or ``timeout``, report a path or null, seconds what measuring took;
+        changes are explained where something new was measured.
         """
         return {
             "study": self.stored.record.name,
@@ -193,10 +193,10 @@ def _run_one(spec: StudySpec, target: Target, options: Options, *, show: bool) -
     measured_s = time.monotonic() - start
     stored = load(study.storage, study.name)
     changes: Sequence[Change] = ()
-    if outcome.reason is not Ending.INTERRUPTED:
+    if outcome.new_trials and outcome.reason is not Ending.INTERRUPTED:
         changes, _ = changes_of(stored.findings, space=spec.space, objective=study.objective)
     if show:
-        summary.show_study(stored.findings, outcome, top(changes, stored.findings))
+        summary.show_study(stored.findings, outcome, changes)
     page = _page(study, stored, outcome, target, options)
     if show and outcome.reason is not Ending.INTERRUPTED:
         summary.show_next_steps(stored, target.name, options.storage, page)

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from autotune.between import differences
 from autotune.evaluation import Evaluation
-from autotune.explain import Change, differences
+from autotune.explain import Change
 from autotune.metric import Metric
 from autotune.report.findings import Counts, Findings
 from autotune.report.sentences import headlines, speed_up_percent, values_of

@@ -6,6 +6,7 @@ import logging
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -15,9 +16,13 @@ from autotune.cli.stored import Stored
 from autotune.errors import AutotuneError
 from autotune.explain import Change
 from autotune.quantity import format_quantity
+from autotune.report.contents import idle, top
 from autotune.report.findings import Findings
 from autotune.report.sentences import headlines, values_of
 from autotune.study import Ending, Outcome
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _logger = logging.getLogger(__name__)
 
@@ -34,10 +39,23 @@ def show_study(findings: Findings, outcome: Outcome, changes: Sequence[Change]) 
         if len(findings.front) > tables.MAX_ROWS:
             hidden = len(findings.front) - tables.MAX_ROWS
             console.print(Text(f"{hidden} more on the front: autotune front", style="dim"))
-    if changes and findings.best is not None:
-        count = {1: "change", 2: "two changes"}.get(len(changes), "three changes")
-        console.print(Text(f"The {count} that matter most in trial {findings.best.number}:"))
-        console.print(tables.changes_text(changes, findings.metrics))
+    if findings.best is not None:
+        _show_changes(console, findings, changes)
+
+
+def _show_changes(console: Console, findings: Findings, changes: Sequence[Change]) -> None:
+    shown, useless = top(changes, findings), idle(changes, findings)
+    assert findings.best is not None, "changes are those of the best config"
+    if shown:
+        count = {1: "change", 2: "two changes"}.get(len(shown), "three changes")
+        verb = "matters" if len(shown) == 1 else "matter"
+        console.print(Text(f"The {count} that {verb} most in trial {findings.best.number}:"))
+        console.print(tables.changes_text(shown, findings.metrics), end="")
+    if useless:
+        names = ", ".join(knob.name for change in useless for knob in change.knobs)
+        console.print(Text(f"Changed without benefit: {names}.", style="dim"))
+    if shown or useless:
+        console.print()
 
 
 def how_it_ended(findings: Findings, outcome: Outcome) -> str:

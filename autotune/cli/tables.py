@@ -8,8 +8,9 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from autotune.between import differences
 from autotune.evaluation import Evaluation
-from autotune.explain import Change, differences
+from autotune.explain import Change
 from autotune.metric import Metric
 from autotune.quantity import format_change, format_quantity
 from autotune.report.findings import Findings

@@ -19,7 +19,7 @@ class Contents:
 
     Attributes:
         findings: The study's trials, front and baselines.
-        changes: All changes of the best config against the baseline, as `undo_each` orders them.
+        changes: All changes of the best config against the baseline, as `ablate` orders them.
         changes_note: Why there are none, where that must be said.
         importances: One per metric that could be explained.
         written: When, in UTC.
@@ -38,14 +38,21 @@ class Contents:
 
     @property
     def idle_changes(self) -> list[Change]:
-        """The changes that affect no metric and that nothing needs."""
-        return [change for change in self.changes if not _matters(change, self.findings)]
+        """The changes that improve no metric and that nothing needs."""
+        return idle(self.changes, self.findings)
 
 
 def top(changes: Sequence[Change], findings: Findings) -> list[Change]:
-    """The first changes of all that affect a metric or are needed."""
+    """The first changes of all that improve a metric or are needed."""
     return [change for change in changes if _matters(change, findings)][:NUM_TOP_CHANGES]
 
 
+def idle(changes: Sequence[Change], findings: Findings) -> list[Change]:
+    """Those that improve no metric and that nothing needs."""
+    return [change for change in changes if not _matters(change, findings)]
+
+
 def _matters(change: Change, findings: Findings) -> bool:
-    return change.needed or any(change.affects(metric) for metric in findings.metrics)
+    return change.needed or any(
+        change.affects(metric) and change.gain(metric) > 0 for metric in findings.metrics
+    )

@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from autotune.explain import differences
+from autotune.between import differences
 from autotune.importance import Importances
 from autotune.metric import Metric
 from autotune.quantity import format_quantity, shown_unit

@@ -6,8 +6,9 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
+from autotune.between import differences
 from autotune.evaluation import Status
-from autotune.explain import Change, differences
+from autotune.explain import Change
 from autotune.jsonable import to_jsonable
 from autotune.metric import Metric
 from autotune.quantity import format_change, format_quantity

@@ -100,15 +100,23 @@ def changes(contents: Contents) -> Html | None:
         for change in top
     ]
     assert findings.best is not None, "changes are those of the best config"
+    name = findings.baseline.label or "the baseline" if findings.baseline else "the baseline"
     note = (
-        f"Each change of trial {findings.best.number}, the best in {findings.metrics[0].title}, "
-        f"was undone on its own, all others kept, and measured again by {findings.backend}. "
-        "Effects need not add up: changes act on one another."
+        f"From {name} to trial {findings.best.number}, the best in {findings.metrics[0].title}, "
+        f"one change after the other, always the one that does most next; measured by "
+        f"{findings.backend}. Changes that are of use only together count as one. The effects "
+        "add up to the whole difference."
     )
     tail: list[Html] = []
     if idle:
         names = ", ".join(knob.name for change in idle for knob in change.knobs)
-        tail = [element("p", f"Without effect on their own: {names}.", class_="note")]
+        tail = [
+            element(
+                "p",
+                f"Changed without benefit, and better left as they were: {names}.",
+                class_="note",
+            )
+        ]
     if not cards:
         return _section("What made the difference", note, *tail)
     title = _number_word(len(cards))

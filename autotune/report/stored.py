@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from autotune.errors import Unsupported
-from autotune.explain import Change, undo_each
+from autotune.explain import Change, ablate
 from autotune.objective import Objective
 from autotune.report.contents import Contents
 from autotune.report.findings import Findings, find
@@ -105,9 +105,9 @@ def changes_of(
     if not space.contains(baseline.config) or not space.contains(best.config):
         return [], "The baseline is outside the space, so that nothing can be set back to it."
     try:
-        changes = undo_each(
+        changes = ablate(
             best,
-            baseline.config,
+            baseline,
             space=space,
             objective=objective,
             metrics=findings.metrics,

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from autotune import Evaluation, FailureKind, Metric, Origin, Trial, TrialState
-from autotune.explain import Change, KnobChange
+from autotune.between import KnobChange
+from autotune.explain import Change
 from autotune.importance import Importances
 from autotune.report.contents import Contents
 from autotune.report.findings import find

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from autotune import Evaluation, FailureKind, InvalidInput, Metric, Trial
-from autotune.explain import Change, KnobChange
+from autotune.between import KnobChange
+from autotune.explain import Change
 from autotune.importance import Importances
 from autotune.report import figures
 from autotune.report.axes import axis_of
@@ -97,7 +98,7 @@ def test_the_page_says_what_was_found(contents: Contents) -> None:
         "measured by analytical 3",
         "The change that matters most",
         "step time 1 s instead of 1.5 s (33.3 % less)",
-        "Without effect on their own: n.",
+        "Changed without benefit, and better left as they were: n.",
         "too little to rely on",
         "failed: oom",
         "memory_over_bytes is above 0",

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from autotune import Evaluation, FailureKind, Metric, Trial
-from autotune.explain import Change, KnobChange
+from autotune.between import KnobChange
+from autotune.explain import Change
 from autotune.report.findings import find
 from autotune.report.sentences import (
     effect_phrase,
