@@ -1,7 +1,7 @@
 """Published production configurations, laid out over a scenario's GPUs.
 
-What the sources do not say is chosen in the baseline's favour and named here, since a weak
-baseline makes every speed-up worthless.
+What the sources do not say is chosen in the baseline's favour, unless it says otherwise, and
+named here, since a weak baseline makes every speed-up worthless.
 """
 
 from __future__ import annotations
@@ -65,17 +65,17 @@ def deepseek_v3_production(scenario: Scenario) -> dict[str, Any]:
 
     Published: 16-way pipeline parallelism, 64-way expert parallelism over 8 nodes, ZeRO-1, the
     DualPipe schedule, no tensor parallelism, FP8 matrix products, recomputation of norms and
-    MLA up-projections (here: selective), 2,048 H800 (DeepSeek-V3 report, sections 3.2 to 3.3).
-    There data parallelism is 128-way inside one cluster.
+    MLA up-projections (here: selective), 2,048 H800 in one cluster, hence 128-way data
+    parallelism (DeepSeek-V3 report, sections 3.2 to 3.3).
 
-    Chosen in its favour, not published: over two buildings experts and pipeline stay inside
-    one (64 x 16 of its 1,024 GPUs) and only replicas are across, so that the cut carries
-    gradients once a step; microbatches of one sequence; DualPipe in its V form, with the same
-    bubble and one copy of the parameters less; one layer fewer on the first and two on the
-    last stage, which has the multi-token-prediction module and the head; network as Meta's.
+    Chosen in its favour, not published: over two buildings the pipeline crosses, between its
+    middle stages, since gradients of 671 B parameters would need twenty times the bandwidth;
+    microbatches of one sequence; DualPipe in its V form, with the same bubble and one copy of
+    the parameters less; one layer fewer on the first and two on the last stage, which has the
+    multi-token-prediction module and the head; network as Meta's.
 
     Args:
-        scenario: Replication takes the GPUs that 16 x 64 leave.
+        scenario: Data parallelism takes the GPUs that 16 stages leave.
 
     Raises:
         InvalidInput: If the GPUs or the batch do not divide.
@@ -93,8 +93,6 @@ def deepseek_v3_production(scenario: Scenario) -> dict[str, Any]:
         )
     return {
         **degrees,
-        "data_parallel_shard_degree": 64,
-        "data_parallel_replicate_degree": data // 64,
         "expert_parallel_degree": 64,
         "dimension_order": "tp-cp-shard-pp-replicate",
         "pipeline_parallel_schedule": "DualPipeV",
@@ -108,6 +106,7 @@ def deepseek_v3_production(scenario: Scenario) -> dict[str, Any]:
         "activation_checkpoint_mode": "selective",
         "precision": "fp8",
         **_sharded_once_per_step(),
+        "activation_offload_fraction": 0.5 if scenario.cluster.host else 0.0,
         **_roce(),
     }
 

@@ -87,12 +87,22 @@ def _pipeline(scenario: Scenario) -> dict[str, Sequence[Any]]:
     return {
         "pipeline_parallel_schedule": SCHEDULES,
         "microbatch_size": [1, 2, 4, 8],
-        "virtual_stages_per_rank": list(range(1, 17)),
+        "virtual_stages_per_rank": _chunks(scenario),
         "pipeline_parallel_first_stage_less_layers": [0, 1, 2],
         "pipeline_parallel_last_stage_less_layers": [0, 1, 2],
         "async_pipeline_p2p": [False, True],
         "p2p_scatter_gather": [False, True],
     }
+
+
+def _chunks(scenario: Scenario) -> list[int]:
+    """Chunks per rank that divide the layers of some pipeline long enough to interleave."""
+    layers = scenario.model.num_layers
+    ranks = divisors(scenario.cluster.gpus, layers + 4)
+    long = [p for p in ranks if p >= 4] or ranks
+    slots = range(layers, layers + 5)
+    fitting = [v for v in range(2, 17) if any(n % (p * v) == 0 for p in long for n in slots)]
+    return sorted({1, 2, *fitting})
 
 
 def _sharding() -> dict[str, Sequence[Any]]:
