@@ -23,6 +23,7 @@ FRONT, BASELINE, FEASIBLE, INFEASIBLE = "#0f766e", "#c2410c", "#94a3b8", "#e11d4
 TERMS = (
     "#0f766e", "#f59e0b", "#3b82f6", "#e11d48", "#8b5cf6", "#10b981",
     "#f97316", "#06b6d4", "#ec4899", "#84cc16", "#a16207", "#94a3b8",
+    "#1e3a8a", "#7f1d1d", "#fde047", "#c4b5fd", "#14532d", "#475569",
 )  # fmt: skip
 
 MAX_POINTS = 3000
@@ -40,7 +41,9 @@ def front_figure(findings: Findings, across: Metric) -> go.Figure:
     """
     up = findings.metrics[0]
     shown = [trial for trial in findings.trials if _has(trial, up, across)]
-    x, y = axis_of(across, _values(shown, across)), axis_of(up, _values(shown, up))
+    seen = [t for t in (*findings.front, *findings.baselines) if _has(t, up, across)]
+    usable = [trial for trial in shown if trial.feasible]
+    x, y = (axis_of(m, _values(usable, m), _values(seen, m)) for m in (across, up))
     front = {trial.number for trial in findings.front}
     baselines = {trial.number for trial in findings.baselines}
     rest = [trial for trial in shown if trial.number not in front | baselines]
@@ -68,7 +71,9 @@ def front_figure(findings: Findings, across: Metric) -> go.Figure:
         if _has(trial, up, across):
             name = f"{text(trial.label or 'baseline')}{'' if trial.feasible else ' (infeasible)'}"
             figure.add_trace(_points(name, [trial], x, y, findings, marker=marker))
-    return _styled(figure, height=460, xaxis=x.layout(), yaxis=y.layout())
+    figure = _styled(figure, height=460, xaxis=x.layout(), yaxis=y.layout())
+    hidden = x.hides(_values(shown, across)) | y.hides(_values(shown, up))
+    return _with_hidden_count(figure, int(hidden.sum()))
 
 
 def history_figure(findings: Findings, metric: Metric) -> go.Figure:
@@ -76,7 +81,8 @@ def history_figure(findings: Findings, metric: Metric) -> go.Figure:
     trials = [t for t in findings.trials if t.slot is not None and t.feasible and _has(t, metric)]
     slots = np.array([(trial.slot or 0) + 1 for trial in trials])
     values = _values(trials, metric)
-    y = axis_of(metric, values)
+    seen = [t for t in (findings.best_by(metric), findings.baseline) if t and _has(t, metric)]
+    y = axis_of(metric, values, _values(seen, metric))
     figure = go.Figure()
     figure.add_trace(
         _points(
@@ -113,7 +119,8 @@ def history_figure(findings: Findings, metric: Metric) -> go.Figure:
                 + "<extra>%{fullData.name}</extra>",
             )
         )
-    return _styled(figure, height=330, xaxis={"title": {"text": "trial"}}, yaxis=y.layout())
+    figure = _styled(figure, height=330, xaxis={"title": {"text": "trial"}}, yaxis=y.layout())
+    return _with_hidden_count(figure, int(y.hides(values).sum()))
 
 
 def breakdown_figure(trials: Sequence[tuple[str, Trial]]) -> go.Figure:
@@ -153,7 +160,7 @@ def breakdown_figure(trials: Sequence[tuple[str, Trial]]) -> go.Figure:
         barmode="stack",
         bargap=0.35,
         yaxis={"autorange": "reversed", "showgrid": False, "ticksuffix": "  "},
-        legend={"traceorder": "normal", "y": -0.45, "yanchor": "top"},
+        legend={"traceorder": "normal", "yref": "container", "y": 0, "yanchor": "bottom"},
     )
     return figure
 
@@ -214,6 +221,24 @@ def hover(trial: Trial, findings: Findings) -> str:
         if len(changes) > _MAX_KNOBS:
             lines.append(f"… and {len(changes) - _MAX_KNOBS} more")
     return "<br>".join(lines)
+
+
+def _with_hidden_count(figure: go.Figure, hidden: int) -> go.Figure:
+    """Say how many points are outside, and how to see them."""
+    if hidden:
+        figure.add_annotation(
+            text=f"{hidden:,} far worse: double-click shows all",
+            xref="paper",
+            yref="paper",
+            x=1,
+            y=1,
+            xanchor="right",
+            yanchor="top",
+            showarrow=False,
+            bgcolor="rgba(255,255,255,0.85)",
+            font={"size": 12, "color": MUTED},
+        )
+    return figure
 
 
 def _stairs(across: Metric) -> str:

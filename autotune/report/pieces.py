@@ -14,7 +14,7 @@ from autotune.metric import Metric
 from autotune.quantity import format_change, format_quantity
 from autotune.report.findings import Findings, broken_constraints, failure_kind
 from autotune.report.markup import Html, element, join, table
-from autotune.report.sentences import format_value, gain, values_of
+from autotune.report.sentences import format_value, gain, values_of, worse_in_nothing
 from autotune.trial import Trial, TrialState
 
 
@@ -70,12 +70,13 @@ def _against(value: float, baseline: Trial | None, metric: Metric) -> str:
 
 def front_rows(trials: Sequence[Trial], findings: Findings) -> Html:
     """Trials with their metrics against the baseline, and what they change."""
+    named = worse_in_nothing(findings)
     head = ["trial", *(metric.title for metric in findings.metrics), "config"]
     cells = [
         [
             trial.number,
             *(_metric_cell(trial, metric, findings.baseline) for metric in findings.metrics),
-            _config_cell(trial, findings.baseline),
+            _config_cell(trial, findings.baseline, is_open=trial in (trials[0], named)),
         ]
         for trial in trials
     ]
@@ -97,15 +98,21 @@ def _metric_cell(trial: Trial, metric: Metric, baseline: Trial | None) -> Html:
     return join(parts)
 
 
-def _config_cell(trial: Trial, baseline: Trial | None) -> Html:
-    whole = json.dumps(to_jsonable(trial.config), indent=1, ensure_ascii=False)
-    details = element("details", element("summary", "whole config"), element("pre", whole))
+def _config_cell(trial: Trial, baseline: Trial | None, *, is_open: bool) -> Html:
     changed = differences(trial.config, baseline.config if baseline else {})
+    lines = [
+        element("span", f"{knob.name} = {format_value(knob.after)}", class_="knob")
+        for knob in changed
+    ]
+    verb = "changed" if baseline else "set"
+    knobs = f"{len(changed)} knob{'s' if len(changed) != 1 else ''} {verb}"
+    whole = json.dumps(to_jsonable(trial.config), indent=1, ensure_ascii=False)
+    config = element("details", element("summary", "whole config"), element("pre", whole))
     if not changed:
-        return join(["the baseline itself", details])
-    shown = [f"{knob.name} = {format_value(knob.after)}" for knob in changed]
-    lines = [element("span", text, class_="knob") for text in shown]
-    return join([element("div", *lines, class_="knobs"), details])
+        return join(["the baseline itself", config])
+    opened = {"open": ""} if is_open else {}
+    body = element("div", *lines, class_="knobs")
+    return element("details", element("summary", knobs), body, config, **opened)
 
 
 def knob_lines(change: Change) -> list[Html]:

@@ -187,16 +187,41 @@ def test_many_points_are_thinned(make: Make, metrics: Sequence[Metric]) -> None:
 @pytest.mark.parametrize(
     ("values", "ticks"),
     [
-        ([1.0, 20.0], ()),
+        ([1.0, 9.0], ()),
         ([0.0, 100.0], ()),
         ([-1.0, 100.0], ()),
-        ([1.0, 100.0], (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)),
+        ([1.0, 50.0, 100.0, 90.0], (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)),
         ([], ()),
     ],
 )
 def test_wide_positive_axes_are_logarithmic(values: list[float], ticks: tuple[float, ...]) -> None:
     axis = axis_of(Metric(name="m"), np.array(values))
     assert axis.ticks == pytest.approx(ticks)
+
+
+def test_a_few_far_worse_values_do_not_set_the_scale() -> None:
+    metric = Metric(name="t", unit="s")
+    values = np.array([*np.linspace(5.0, 9.0, 30), 900.0, 1e6])
+    axis = axis_of(metric, values, np.array([6.0, 20.0]))
+    assert axis.shown == (5.0, 20.0)
+    assert axis.unit == "s"
+    assert axis.hides(values).sum() == 2
+    low, high = axis.layout()["range"]
+    assert low < 5.0 < 20.0 < high
+
+
+def test_the_best_values_are_never_hidden() -> None:
+    rate = Metric(name="rate", direction="maximize")
+    values = np.array([*np.linspace(1.0, 2.0, 30), 500.0])
+    axis = axis_of(rate, values)
+    assert not axis.hides(values)[-1]
+
+
+def test_hidden_points_are_said(make: Make, today: Trial, metrics: Sequence[Metric]) -> None:
+    trials = [today, *(make(i, 1.0 + i / 10, 1e9 * i) for i in range(1, 20)), make(20, 1e5, 1e15)]
+    figure = figures.front_figure(find(trials, metrics, study="s"), metrics[1])
+    (note,) = figure.layout.annotations
+    assert "far worse: double-click shows all" in note.text
 
 
 def test_terms_that_are_zero_everywhere_are_not_drawn(findings: Findings) -> None:
