@@ -14,7 +14,7 @@ from objectives.analytical.setup import Setup
 from objectives.analytical.step import Load, rank_parameters, step
 from objectives.physics.arrays import FloatArray
 from objectives.physics.fabric import Fabric
-from objectives.physics.schedules import sends_per_direction
+from objectives.physics.messages import sends_per_direction
 
 TOLERANCE = 0.01
 """A cut is enough when the step takes at most this share longer than with an infinite one."""

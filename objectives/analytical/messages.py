@@ -11,7 +11,7 @@ from objectives.analytical.collectives import BORDERS, Time, Traffic
 from objectives.analytical.layer import SLOWDOWN, Terms
 from objectives.analytical.setup import Setup
 from objectives.physics.arrays import FloatArray
-from objectives.physics.schedules import exposed_messages, sends_per_direction
+from objectives.physics.messages import exposed_messages, sends_per_direction
 
 
 def message_terms(
@@ -21,6 +21,7 @@ def message_terms(
     times: Mapping[str, Time],
     *,
     pace_s: FloatArray,
+    weight_s: FloatArray,
 ) -> Terms:
     """Seconds of a step that pipelines wait for messages, by the tier of the border.
 
@@ -30,6 +31,7 @@ def message_terms(
         planned: How many borders there are of each tier.
         times: How long one message takes over each.
         pace_s: Per microbatch of the slowest rank, without messages.
+        weight_s: Of that, weight gradients.
     """
     pipeline = batch.pipeline
     seconds = [times[border].total_s for border in BORDERS]
@@ -40,6 +42,7 @@ def message_terms(
         inner_ranks=planned.inner_ranks,
         asynchronous=batch.async_p2p,
         pace_s=pace_s,
+        weight_s=weight_s,
     )
     terms = dict(zip(BORDERS, exposed, strict=True))
     # Messages of one direction share a border: it can be busy longer than the ranks compute.

@@ -96,11 +96,12 @@ def step(
     ranks = loads(setup, batch)
     slowest = _slowest(costs, ranks)
     pace = _weighted({name: cost.total_s for name, cost in costs.items()}, slowest)
+    weight = _weighted({name: cost.weight_s for name, cost in costs.items()}, slowest)
     terms = _steady_terms(batch, costs, slowest)
     terms[BUBBLE] = _bubble(setup, batch, costs, slowest)
     forward = {name: cost.forward[COMPUTE] for name, cost in costs.items()}
     backward = {name: cost.backward[COMPUTE] + cost.weight_s for name, cost in costs.items()}
-    _merge(terms, message_terms(setup, batch, planned, times, pace_s=pace))
+    _merge(terms, message_terms(setup, batch, planned, times, pace_s=pace, weight_s=weight))
     outside, inside = rank_parameters(setup, batch, planned, ranks)
     sharded = sharding_terms(
         setup,

@@ -16,7 +16,6 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,8 +119,11 @@ def bubble_s(
         np.asarray(x, dtype=np.float64) for x in (forward_s, input_grad_s, weight_grad_s)
     )
     everything = forward + data + weight
-    one_split = np.maximum(forward + data - weight, 0.0)
-    two_split = np.maximum(forward + data - 2 * weight, 0.0)
+    # All ranks start together, after the optimizer of the step before; so the last one idles for
+    # the forward passes before its own, whatever it does later. Published zero bubbles let it
+    # start late, which needs an optimizer that does not wait for all gradients.
+    one_split = np.maximum(forward + data - weight, forward)
+    two_split = np.maximum(forward + data - 2 * weight, forward)
     # Breadth-first: with fewer microbatches than ranks, every further chunk waits for the first
     # microbatch to come around.
     missing = (pipeline.chunks - 1) * np.maximum(pipeline.ranks - pipeline.microbatches, 0.0)
@@ -143,7 +145,7 @@ def bubble_s(
             (others + missing) * everything,
             others * one_split,
             others * two_split,
-            others * two_split,
+            others * one_split,
             others * everything,
             others * everything * 4 / 3,
             others * np.maximum(forward + 2 * data - weight, 0.0),
@@ -189,124 +191,3 @@ def in_flight(pipeline: Pipeline, rank: Numbers) -> FloatArray:
         ],
     )
     return np.asarray(np.minimum(most, every))
-
-
-def sends_per_direction(pipeline: Pipeline) -> FloatArray:
-    """Messages per microbatch over one border between neighbours, in each direction.
-
-    One chunk per rank: one, forward one way and backward the other. Looped over v chunks, the
-    middle border is passed v times onward and v - 1 times by the way back to the first rank: 2 v
-    - 1. Folded, twice.
-
-    Args:
-        pipeline: The schedules.
-    """
-    looped = np.where(pipeline.looped, 2 * pipeline.chunks - 1, 1.0)
-    several = np.where(pipeline.folded, 2.0, looped)
-    return np.asarray(np.where(pipeline.ranks > 1, several, 0.0))
-
-
-def exposed_messages(
-    pipeline: Pipeline,
-    *,
-    border_s: Sequence[FloatArray],
-    borders: Sequence[FloatArray],
-    inner_ranks: Sequence[FloatArray],
-    asynchronous: BoolArray,
-    pace_s: FloatArray,
-) -> list[FloatArray]:
-    """Seconds per step that ranks wait for messages, by the tier of the border they cross.
-
-    Filling and draining pass every border once each way. Beyond that:
-
-    - Synchronous messages are part of every chunk's forward and backward pass: the rank next to
-      the slowest border waits for it and for its other border, once per chunk and microbatch.
-    - 1F1B has no slack: a rank with k microbatches in flight gets the next one back only after
-      a round trip behind it, so each microbatch costs the round trip's messages over k.
-    - Interleaved ranks take p microbatches around the loop, which leaves no slack while the
-      pipeline fills and drains: v - 1 further loops, each way. Zero-bubble ones fill the way
-      back with weight gradients.
-    - Breadth-first ranks have m - p microbatches of slack per loop.
-
-    Args:
-        pipeline: The schedules.
-        border_s: One message over a border, by tier.
-        borders: Borders of one way through the pipeline, by tier.
-        inner_ranks: Ranks between two borders of a tier or wider, by tier.
-        asynchronous: Where messages run beside compute, shape (n,).
-        pace_s: Per microbatch of the slowest rank.
-
-    References:
-        Chen et al., "CrossPipe", arXiv 2507.00217 (latency between sites under 1F1B).
-    """
-    kind, v = pipeline.kind, pipeline.chunks
-    outer = _extreme(borders, last=True)
-    inner = _extreme(borders, last=False)
-    more = pipeline.microbatches > 0
-    waits: list[FloatArray] = []
-    around = sum(n * x for n, x in zip(borders, border_s, strict=True))
-    around = around + sum(o * x for o, x in zip(outer, border_s, strict=True))
-    chunk_s = pace_s / v
-    slack = np.maximum(pipeline.microbatches - pipeline.ranks, 0.0) * chunk_s / 3
-    stalls = np.select(
-        [kind == INTERLEAVED, kind == INTERLEAVED_ZB, kind == BREADTH_FIRST],
-        [
-            2 * (v - 1),
-            v - 1,
-            (v - 1)
-            * (np.maximum(around - slack, 0.0) + np.maximum(around - 2 * slack, 0.0))
-            / np.where(around > 0, around, 1.0),
-        ],
-        default=0.0,
-    )
-    round_trip = _round_trips(pipeline, border_s, borders, inner_ranks)
-    for tier, (n, x) in enumerate(zip(borders, border_s, strict=True)):
-        fill = 2 * n * x
-        loops = stalls * (n + outer[tier]) * x
-        blocking = pipeline.microbatches * v * x * (outer[tier] + inner[tier])
-        beside = fill + loops + round_trip[tier]
-        several = (pipeline.ranks > 1) & more
-        waits.append(np.where(several, np.where(asynchronous, beside, fill + blocking), 0.0))
-    return waits
-
-
-def _extreme(borders: Sequence[FloatArray], *, last: bool) -> list[FloatArray]:
-    """One for the widest (or narrowest) tier with a border, by tier; never both for one border."""
-    total = sum(borders)
-    order = list(range(len(borders)))
-    marks = [np.zeros_like(np.asarray(borders[0], dtype=np.float64)) for _ in borders]
-    done = np.zeros(marks[0].shape, dtype=np.bool_)
-    for tier in reversed(order) if last else order:
-        here = (borders[tier] > 0) & ~done
-        if not last:
-            here &= np.asarray(total) > 1
-        marks[tier] = here.astype(np.float64)
-        done |= here
-    return marks
-
-
-def _round_trips(
-    pipeline: Pipeline,
-    border_s: Sequence[FloatArray],
-    borders: Sequence[FloatArray],
-    inner_ranks: Sequence[FloatArray],
-) -> list[FloatArray]:
-    """What 1F1B waits per step after the first p microbatches, all of it given to one tier.
-
-    The rank before the last border of a tier has as many microbatches in flight as ranks from
-    there on; their round trip passes that border and all narrower ones behind it.
-    """
-    zeros = np.zeros_like(np.asarray(border_s[0], dtype=np.float64))
-    worst, where = zeros, np.full(zeros.shape, -1)
-    behind = zeros
-    for tier, (n, x) in enumerate(zip(borders, border_s, strict=True)):
-        in_flight_there = np.asarray(inner_ranks[tier], dtype=np.float64) + 1
-        wait = np.where(n > 0, 2 * (x + behind) / in_flight_there, 0.0)
-        where = np.where(wait > worst, tier, where)
-        worst = np.maximum(worst, wait)
-        wider = np.asarray(inner_ranks[tier + 1] if tier + 1 < len(borders) else inner_ranks[tier])
-        inside = np.maximum(wider / np.maximum(inner_ranks[tier], 1) - 1, 0.0)
-        behind = behind * np.maximum(wider / np.maximum(inner_ranks[tier], 1), 1.0) + inside * x
-    later = np.maximum(pipeline.microbatches - pipeline.ranks, 0.0)
-    total = np.where(pipeline.kind == ONE_F_ONE_B, later * worst, 0.0)
-    return [np.where(where == tier, total, 0.0) for tier in range(len(borders))]
