@@ -20,9 +20,13 @@ from autotune.report.contents import idle, top
 from autotune.report.findings import Findings
 from autotune.report.sentences import headlines, values_of
 from autotune.study import Ending, Outcome
+from autotune.trial import Trial
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+MAX_TRIED = 20
+"""How many configs of the front are offered to the exporters."""
 
 _logger = logging.getLogger(__name__)
 
@@ -83,31 +87,45 @@ def how_it_ended(findings: Findings, outcome: Outcome) -> str:
 
 
 def show_next_steps(stored: Stored, named: str, storage: str, page: Path | None) -> None:
-    """Where the page is, and how to get the best config out."""
+    """Where the page is, and how to get a config out."""
     console = output.results()
     if page is not None:
         console.print(Text.assemble(("Report: ", "bold"), str(page)), soft_wrap=True)
-    best = stored.findings.best
-    exporters = able_exporters(stored) if best is not None else []
-    if exporters:
-        words = ["autotune", "export", named, "--to", exporters[0], "--trial", "best", "-o", "DIR"]
-        if storage != commands.DEFAULT_STORAGE:
-            words += ["--storage", storage]
-        others = f" (or {', '.join(exporters[1:])})" if exporters[1:] else ""
-        line = Text.assemble(("Export: ", "bold"), f"{shlex.join(words)}{others}")
-        console.print(line, soft_wrap=True)
+    trial, exporters = exportable(stored)
+    if trial is None:
+        return
+    is_best = trial is stored.findings.best
+    words = ["autotune", "export", named, "--to", exporters[0], "--trial"]
+    words += ["best" if is_best else str(trial.number), "-o", "DIR"]
+    if storage != commands.DEFAULT_STORAGE:
+        words += ["--storage", storage]
+    others = f" (or {', '.join(exporters[1:])})" if exporters[1:] else ""
+    line = Text.assemble(("Export: ", "bold"), f"{shlex.join(words)}{others}")
+    console.print(line, soft_wrap=True)
+    if not is_best:
+        remark = (
+            f"Trial {trial.number} is the best on the front that so many exporters can express."
+        )
+        console.print(Text(remark, style="dim"))
 
 
-def able_exporters(stored: Stored) -> list[str]:
-    """The installed exporters that can express the best config."""
-    best = stored.findings.best
-    assert best is not None, "asked only where there is a best config"
+def exportable(stored: Stored) -> tuple[Trial | None, list[str]]:
+    """The best of the front that most exporters can express, and their names."""
+    found: tuple[Trial | None, list[str]] = (None, [])
+    for trial in stored.findings.front[:MAX_TRIED]:
+        able = _able_exporters(stored, trial)
+        if len(able) > len(found[1]):
+            found = trial, able
+    return found
+
+
+def _able_exporters(stored: Stored, trial: Trial) -> list[str]:
     able = []
     for name in sorted(plugins.installed("autotune.exporters")):
         try:
-            plugins.load("autotune.exporters", name)(stored.record.design_point, best.config)
+            plugins.load("autotune.exporters", name)(stored.record.design_point, trial.config)
         except AutotuneError as error:
-            _logger.debug("exporter %s: %s", name, error)
+            _logger.debug("exporter %s, trial %d: %s", name, trial.number, error)
         except Exception:  # a third party's exporter must not end a run
             _logger.debug("exporter %s has a fault", name, exc_info=True)
         else:

@@ -168,6 +168,23 @@ def test_run_says_how_to_export(finished: Run) -> None:
     assert "autotune export toys.py:study --to trainer --trial best -o DIR" in text
 
 
+def test_run_offers_the_best_that_can_be_exported(
+    finished: Run, monkeypatch: pytest.MonkeyPatch, with_exporter: None
+) -> None:
+    best = finished("best", "--json").json["best"]["config"]
+
+    def picky(design_point: DesignPoint, config: Config) -> Mapping[str, str]:
+        if config == best:
+            raise Unsupported("not this one")
+        return {}
+
+    monkeypatch.setattr(plugins, "load", lambda group, name: picky)
+    second = finished("front", "--json").json["front"][1]["number"]
+    text = finished("run", "toys.py:study", "--no-report").out
+    assert f"--trial {second} -o DIR" in text
+    assert f"Trial {second} is the best on the front" in text
+
+
 def test_an_unknown_exporter_lists_those_there_are(finished: Run) -> None:
     ended = finished("export", "--to", "magic")
     assert ended.code == 2
