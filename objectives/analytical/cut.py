@@ -7,9 +7,17 @@ from collections.abc import Mapping
 import numpy as np
 
 from objectives.analytical import collectives as names
-from objectives.analytical.batch import Batch
-from objectives.analytical.collectives import Time, Traffic, cut_tier, durations, fabric_of
-from objectives.analytical.layer import Parts
+from objectives.analytical.batch import Batch, make_batch
+from objectives.analytical.collectives import (
+    Time,
+    Traffic,
+    cut_tier,
+    durations,
+    fabric_of,
+    make_traffic,
+)
+from objectives.analytical.columns import Column
+from objectives.analytical.layer import Parts, make_parts
 from objectives.analytical.setup import Setup
 from objectives.analytical.step import Load, rank_parameters, step
 from objectives.physics.arrays import FloatArray
@@ -99,41 +107,71 @@ def collective_counts(
 
 
 def needed_capacity(
-    setup: Setup, batch: Batch, parts: Parts, planned: Traffic, times: Mapping[str, Time]
+    setup: Setup,
+    columns: Mapping[str, Column],
+    batch: Batch,
+    parts: Parts,
+    planned: Traffic,
+    times: Mapping[str, Time],
 ) -> FloatArray:
     """The smallest cut whose step time is within 1 % of an infinite one's, byte/s, shape (n,).
 
-    Found by bisection of its logarithm, for all configs at once. Only what crosses is computed
-    anew for each capacity. 0 where nothing crosses.
+    Found by sections of its logarithm, for all configs at once: of few configs many capacities
+    are tried in one call, of many configs one. Only what crosses is computed anew for each
+    capacity. 0 where nothing crosses.
 
     Args:
         setup: The scenario.
+        columns: What the batch was made of.
         batch: The configs.
         parts: What computing takes.
         planned: The collectives.
         times: How long they take over the cluster's own cut.
     """
-    tier = cut_tier(setup)
-    size = len(batch)
+    tier, size = cut_tier(setup), len(batch)
     if tier is None or not size:
         return np.zeros(size)
+    crosses = np.any(
+        [demand.endpoint_bytes[tier] > 0 for demand in planned.demands.values()], axis=0
+    )
+    infinite = np.full(size, INFINITE_BYTES_PER_S)
+    goal = (1 + TOLERANCE) * _time_s(setup, batch, parts, planned, times, infinite)
+    tried, rounds = next(row for row in _SECTIONS if size <= row[0])[1:]
+    if tried > 1:
+        batch = make_batch(setup, {name: np.repeat(v, tried) for name, v in columns.items()})
+        parts, planned = make_parts(setup, batch), make_traffic(setup, batch)
+        times = durations(fabric_of(setup, batch), planned)
+    low = np.full(size, np.log(SMALLEST_BYTES_PER_S))
+    high = np.full(size, np.log(INFINITE_BYTES_PER_S))
+    rows = np.arange(size)
+    for _ in range(rounds):
+        edges = low + (high - low) * np.linspace(0, 1, tried + 2)[:, None]
+        capacity = np.exp(edges[1:-1].T.ravel())
+        time_s = _time_s(setup, batch, parts, planned, times, capacity).reshape(size, tried)
+        enough = np.vstack([np.less_equal(time_s.T, goal), np.ones((1, size), dtype=np.bool_)])
+        first = np.argmax(enough, axis=0)
+        low, high = edges[first, rows], edges[first + 1, rows]
+    return np.where(crosses, np.exp(high), 0.0)
+
+
+_SECTIONS = ((8, 255, 3), (256, 15, 6), (np.inf, 1, 24))
+"""Up to how many configs, how many capacities of each are tried at once, and in how many rounds:
+each leaves 2^-24 of the logarithm's range."""
+
+
+def _time_s(
+    setup: Setup,
+    batch: Batch,
+    parts: Parts,
+    planned: Traffic,
+    times: Mapping[str, Time],
+    capacity: FloatArray,
+) -> FloatArray:
+    """Step time with another cut."""
+    tier = cut_tier(setup)
+    assert tier is not None, "there is a cut"
     crossing = tuple(
         name for name, demand in planned.demands.items() if (demand.endpoint_bytes[tier] > 0).any()
     )
-    crosses = np.zeros(size, dtype=np.bool_)
-    for name in crossing:
-        crosses |= planned.demands[name].endpoint_bytes[tier] > 0
-
-    def time_s(capacity: FloatArray) -> FloatArray:
-        anew = durations(fabric_of(setup, batch, capacity), planned, crossing)
-        return step(setup, batch, parts, planned, {**times, **anew}).time_s
-
-    goal = (1 + TOLERANCE) * time_s(np.full(size, INFINITE_BYTES_PER_S))
-    low = np.full(size, np.log(SMALLEST_BYTES_PER_S))
-    high = np.full(size, np.log(INFINITE_BYTES_PER_S))
-    for _ in range(24):
-        middle = (low + high) / 2
-        enough = time_s(np.exp(middle)) <= goal
-        high = np.where(enough, middle, high)
-        low = np.where(enough, low, middle)
-    return np.where(crosses, np.exp(high), 0.0)
+    anew = durations(fabric_of(setup, batch, capacity), planned, crossing) if crossing else {}
+    return step(setup, batch, parts, planned, {**times, **anew}).time_s

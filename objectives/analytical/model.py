@@ -138,7 +138,9 @@ def _measure(setup: Setup, columns: Mapping[str, Column]) -> _Found:
     usable = setup.accelerator.memory_bytes * setup.calibration.software.usable_memory
     metrics = {
         "step_time_s": time_s,
-        "long_link_bandwidth_bytes_per_s": needed_capacity(setup, batch, parts, planned, times),
+        "long_link_bandwidth_bytes_per_s": needed_capacity(
+            setup, columns, batch, parts, planned, times
+        ),
         "long_link_bytes": crossing_bytes(setup, batch, planned, fabric, ranks),
         "peak_memory_bytes": peak,
         "mfu": _utilisation(setup, time_s),
