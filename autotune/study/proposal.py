@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from autotune.objective import Config
 from autotune.samplers import Sampler, derived_seed
 from autotune.space import SearchSpace
@@ -15,6 +17,9 @@ from autotune.trial import Origin
 
 _EVALUATION = 1
 _DRAW = 2
+
+_MOST_CHANGES = 4
+"""Parameters of a baseline that a draw beside it changes at most, before repair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +124,8 @@ class Proposer:
     def _new(self, slot: int, history: History) -> Proposal | None:
         exclude = history.keys if self.deterministic else frozenset[str]()
         if self.sampler.starts_with_draws and self._draws_missing(slot, history) > 0:
+            if slot % 2 and self.baselines:
+                return self._beside_a_baseline(slot, exclude)
             return self._draw(slot, Origin.STARTUP, exclude, {})
         suggestion = self.sampler.suggest(
             history.observations(slot), slot=slot, number=history.number_of(slot)
@@ -130,6 +137,21 @@ class Proposer:
     def _draws_missing(self, slot: int, history: History) -> int:
         drawn = history.n_drawn(below=slot)
         return self.n_startup_trials - drawn - len(history.imported)
+
+    def _beside_a_baseline(self, slot: int, exclude: Collection[str]) -> Proposal | None:
+        """A baseline with a few parameters as in a uniform draw.
+
+        What runs today was chosen with care, so better configs are likelier near it than
+        anywhere; a large space has few good ones that uniform draws would meet.
+        """
+        seed = derived_seed(self.seed, slot, _DRAW)
+        rng = np.random.default_rng(seed)
+        drawn = self.space.sample(1, seed=seed)[0]
+        baseline = list(self.baselines.values())[rng.integers(len(self.baselines))]
+        most = min(_MOST_CHANGES, len(drawn))
+        changed = rng.choice(self.space.names, size=rng.integers(1, most + 1), replace=False)
+        wanted = {**baseline, **{name: drawn[name] for name in changed.tolist()}}
+        return self._repaired(slot, wanted, Origin.STARTUP, exclude, {})
 
     def _draw(
         self, slot: int, origin: Origin, exclude: Collection[str], state: Mapping[str, Any]
