@@ -7,6 +7,10 @@ References:
 
 from __future__ import annotations
 
+import json
+import sys
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from optuna.distributions import FloatDistribution
@@ -72,6 +76,16 @@ def exact_front(n: int) -> NDArray[np.float64]:
     return np.column_stack([4 * x**2 + 4 * y**2, (x - 5) ** 2 + (y - 5) ** 2])
 
 
+PROGRAM: dict[str, Any] = {
+    "argv": ["{python}", "-m", "studies.binh_korn", "{x}", "{y}"],
+    "deterministic": True,
+    "timeout": "1 min",
+    "metric": {"f1": {}, "f2": {}},
+    "constraint": {"g1": {}, "g2": {}},
+}
+"""The same problem as a program that prints JSON, for the ``command`` backend."""
+
+
 def space() -> SearchSpace:
     """The two variables within their bounds."""
     return SearchSpace({"x": FloatDistribution(0.0, X_MAX), "y": FloatDistribution(0.0, Y_MAX)})
@@ -87,9 +101,25 @@ def study() -> StudySpec:
         metrics=("f1", "f2"),
         design_point=DesignPoint(
             name="binh-korn-1997",
-            content={"problem": "Binh and Korn 1997", "x_max": X_MAX, "y_max": Y_MAX},
+            content={
+                "problem": "Binh and Korn 1997",
+                "x_max": X_MAX,
+                "y_max": Y_MAX,
+                "command": PROGRAM,
+            },
             features={"num_variables": 2.0, "num_constraints": 2.0},
         ),
         baselines={"today": {"x": 2.5, "y": 0.5}},
         tags=("test problem",),
     )
+
+
+def main() -> None:
+    """Print metrics and constraints of the ``x`` and ``y`` given as arguments, as JSON."""
+    x, y = (float(argument) for argument in sys.argv[1:])
+    evaluation = binh_korn(DesignPoint(name="program")).evaluate({"x": x, "y": y}, seed=0)
+    sys.stdout.write(json.dumps({**evaluation.metrics, **evaluation.constraints}) + "\n")
+
+
+if __name__ == "__main__":
+    main()

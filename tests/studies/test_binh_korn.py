@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -66,3 +69,16 @@ def test_one_hundred_trials_reach_the_front() -> None:
     assert best is not None
     assert best.evaluation is not None
     assert best.evaluation.metrics["f1"] < 4.0
+
+
+def test_another_backend_by_one_word(tmp_path: Path) -> None:
+    """The same spec, measured by a program that prints JSON."""
+    spec = replace(study(), objective="command", n_trials=3)
+    opened = open_study(spec, tmp_path / "study.db")
+    opened.optimize()
+    for trial in opened.trials:
+        assert trial.evaluation is not None
+        expected = evaluate(trial.config["x"], trial.config["y"])
+        assert trial.evaluation.metrics == pytest.approx(expected.metrics)
+        assert trial.evaluation.constraints == pytest.approx(expected.constraints)
+    assert opened.name == "binh-korn@command"
