@@ -12,7 +12,11 @@ __all__ = ["NOT_MODELLED", "search_space"]
 
 
 def search_space(
-    scenario: Scenario, *, same_mathematics: bool = True, precision: str = "bf16"
+    scenario: Scenario,
+    *,
+    same_mathematics: bool = True,
+    precision: str = "bf16",
+    negative_controls: bool = True,
 ) -> SearchSpace:
     """Every knob that the analytical backend models, for one scenario.
 
@@ -25,11 +29,17 @@ def search_space(
             compression, how often replicas synchronise), so that a faster config never hides
             another computation.
         precision: Of matrix products where the mathematics is kept.
+        negative_controls: Whether context and tensor parallelism may cross between buildings.
 
     Raises:
         InvalidInput: If no combination is valid, naming the rules that contradict each other.
     """
-    parameters = domains(scenario, same_mathematics=same_mathematics, precision=precision)
+    parameters = domains(
+        scenario,
+        same_mathematics=same_mathematics,
+        precision=precision,
+        negative_controls=negative_controls,
+    )
     return SearchSpace(
         parameters,
         constraints=constraints(scenario, parameters),

@@ -11,15 +11,17 @@ from objectives.scenario import Scenario
 
 MIB = 2**20
 
+NEGATIVE_CONTROLS = ("tp-pp-shard-replicate-cp", "cp-pp-shard-replicate-tp")
+"""Orders that put context or tensor parallelism across: nobody should want them."""
+
 DIMENSION_ORDERS = (
     "tp-cp-pp-shard-replicate",
     "tp-cp-shard-pp-replicate",
     "tp-cp-pp-replicate-shard",
     "tp-cp-shard-replicate-pp",
-    "tp-pp-shard-replicate-cp",
-    "cp-pp-shard-replicate-tp",
+    *NEGATIVE_CONTROLS,
 )
-"""Inner to outer. The last two put context and tensor parallelism across: negative controls."""
+"""Inner to outer."""
 
 SCHEDULES_OF_ONE_STAGE = ("GPipe", "1F1B", "ZBH1", "ZB2P")
 SCHEDULES_OF_TWO_STAGES = ("ZBVZeroBubble", "VHalf", "VMin", "DualPipeV")
@@ -35,7 +37,7 @@ FRACTIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 def domains(
-    scenario: Scenario, *, same_mathematics: bool, precision: str
+    scenario: Scenario, *, same_mathematics: bool, precision: str, negative_controls: bool
 ) -> dict[str, BaseDistribution]:
     """The distribution of every knob, in the order of a config.
 
@@ -43,9 +45,10 @@ def domains(
         scenario: The model, cluster and workload.
         same_mathematics: Whether number formats are fixed.
         precision: Of matrix products where they are.
+        negative_controls: Whether `NEGATIVE_CONTROLS` are among the orders.
     """
     values = {
-        **_layout(scenario),
+        **_layout(scenario, negative_controls=negative_controls),
         **_pipeline(scenario),
         **_sharding(),
         **_memory(scenario),
@@ -66,7 +69,7 @@ def divisors(number: int, limit: int | None = None) -> list[int]:
     return [d for d in range(1, most + 1) if number % d == 0]
 
 
-def _layout(scenario: Scenario) -> dict[str, Sequence[Any]]:
+def _layout(scenario: Scenario, *, negative_controls: bool) -> dict[str, Sequence[Any]]:
     world = scenario.cluster.gpus
     model = scenario.model
     per_node = min(building.gpus_per_node for building in scenario.cluster.buildings)
@@ -79,7 +82,11 @@ def _layout(scenario: Scenario) -> dict[str, Sequence[Any]]:
         "data_parallel_shard_degree": divisors(world, sequences),
         "data_parallel_replicate_degree": divisors(world, sequences),
         "expert_parallel_degree": [d for d in divisors(experts) if world % d == 0],
-        "dimension_order": DIMENSION_ORDERS,
+        "dimension_order": [
+            order
+            for order in DIMENSION_ORDERS
+            if negative_controls or order not in NEGATIVE_CONTROLS
+        ],
     }
 
 

@@ -297,3 +297,9 @@ def test_other_mathematics_opens_number_formats():
     space = search_space(make_scenario(), same_mathematics=False)
     assert space.parameters["precision"].choices == ("bf16", "fp8")
     assert space.parameters["gradient_dtype"].choices == ("fp32", "bf16")
+
+
+def test_negative_controls_can_be_left_out():
+    space = search_space(make_scenario(), negative_controls=False)
+    outermost = {order.split("-")[-1] for order in space.parameters["dimension_order"].choices}
+    assert outermost == {"pp", "shard", "replicate"}
