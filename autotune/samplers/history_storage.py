@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, NoReturn
 
 from optuna.distributions import BaseDistribution
@@ -26,13 +26,20 @@ class HistoryStorage(BaseStorage):
         trials: In the order of their numbers; a trial's id is its number.
         scratch: The running trial that is being proposed for.
         n_values: How many values a trial has; all are minimised.
+        study_notes: What a sampler noted on the study before.
     """
 
-    def __init__(self, trials: Sequence[FrozenTrial], scratch: FrozenTrial, n_values: int) -> None:
+    def __init__(
+        self,
+        trials: Sequence[FrozenTrial],
+        scratch: FrozenTrial,
+        n_values: int,
+        study_notes: Mapping[str, Any],
+    ) -> None:
         self._trials = [*trials, scratch]
         self._scratch = scratch
         self._directions = [StudyDirection.MINIMIZE] * n_values
-        self._study_attributes: dict[str, Any] = {}
+        self.study_notes = dict(study_notes)
         self._by_id = {trial._trial_id: trial for trial in self._trials}
 
     # What samplers read
@@ -72,14 +79,14 @@ class HistoryStorage(BaseStorage):
         return {}
 
     def get_study_system_attrs(self, study_id: int) -> dict[str, Any]:
-        """What the sampler wrote during this proposal."""
-        return self._study_attributes
+        """What the sampler noted."""
+        return self.study_notes
 
     # What samplers write
 
     def set_study_system_attr(self, study_id: int, key: str, value: Any) -> None:
         """Keep a sampler's note for the rest of this proposal."""
-        self._study_attributes[key] = value
+        self.study_notes[key] = value
 
     def set_trial_system_attr(self, trial_id: int, key: str, value: Any) -> None:
         """Keep a sampler's note on the scratch trial."""

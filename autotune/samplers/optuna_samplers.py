@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,17 +11,27 @@ from typing import Any
 
 import numpy as np
 from optuna.distributions import BaseDistribution
+from optuna.exceptions import ExperimentalWarning
 from optuna.samplers import BaseSampler, GPSampler, NSGAIISampler, TPESampler
 from optuna.study import load_study
 from optuna.trial import FrozenTrial, TrialState
 
 from autotune.errors import Unsupported
 from autotune.samplers.base import Fate, Observation, Suggestion, derived_seed
+from autotune.samplers.caution import ACCEPTABLE_ODDS, FailureOdds
 from autotune.samplers.history_storage import STUDY_NAME, HistoryStorage
+from autotune.samplers.thinning import thinned
 from autotune.space import SearchSpace
 
 _CONSTRAINTS = "constraints"
+_NOT_FAILED = -1.0
+_HAS_FAILED = 1.0
+_ON_TRIAL = "trial"
+_ON_STUDY = "study"
+_LARGEST_GP_HISTORY = 300
+_ATTEMPTS = 4
 _GENERATION = "NSGAIISampler:generation"
+_PARENTS = "NSGAIISampler:parent:"
 _TRIAL_STATES = {
     Fate.MEASURED: TrialState.COMPLETE,
     Fate.FAILED: TrialState.COMPLETE,
@@ -37,16 +48,27 @@ class OptunaSampler:
         space: The study's space.
         seed: The study's seed.
         make: The sampler for a seed.
-        first_state: What a config that the sampler did not propose counts as.
-        kept: Names of the notes on a trial that the sampler needs back.
+        first_notes: Notes on a config that the sampler did not propose.
+        kept_on_trial: Names of the notes on a trial that the sampler needs back.
+        kept_on_study: How names begin of its notes on the study that it needs back.
+        largest_history: Observations that it is shown at most; None for all.
+        attempts: How often it is asked for one suggestion while what it says is likely to fail.
     """
 
     space: SearchSpace
     seed: int
     make: Callable[[int], BaseSampler]
-    first_state: Mapping[str, Any] = field(default_factory=dict)
-    kept: tuple[str, ...] = ()
+    first_notes: Mapping[str, Any] = field(default_factory=dict)
+    kept_on_trial: tuple[str, ...] = ()
+    kept_on_study: tuple[str, ...] = ()
+    largest_history: int | None = None
+    attempts: int = 1
+    _odds: FailureOdds = field(init=False, repr=False)
     _frozen: dict[tuple[int, bool], FrozenTrial] = field(default_factory=dict, repr=False)
+    _params: dict[int, dict[str, Any]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_odds", FailureOdds(space=self.space))
 
     @property
     def starts_with_draws(self) -> bool:
@@ -54,27 +76,66 @@ class OptunaSampler:
         return True
 
     def suggest(self, past: Sequence[Observation], *, slot: int, number: int) -> Suggestion:
-        """Propose one config, see `Sampler`."""
+        """Propose one config, see `Sampler`: of several attempts the least likely to fail."""
+        if self.largest_history is not None:
+            past = thinned(past, self.largest_history)
+        best: tuple[float, Suggestion] | None = None
+        for attempt in range(self.attempts):
+            seed = derived_seed(self.seed, slot, *([attempt] if attempt else []))
+            suggestion = self._suggest(past, number, seed)
+            if suggestion.config is None:
+                return suggestion
+            odds = self._odds.of(suggestion.config, past) if self.attempts > 1 else 0.0
+            if best is None or odds < best[0]:
+                best = (odds, suggestion)
+            if odds <= ACCEPTABLE_ODDS:
+                break
+        assert best is not None, "there is at least one attempt"
+        return best[1]
+
+    def _suggest(self, past: Sequence[Observation], number: int, seed: int) -> Suggestion:
         distributions = self.space.optuna_distributions()
         open_ones = {name: d for name, d in distributions.items() if not d.single()}
-        if not open_ones or not any(each.fate is not Fate.RUNNING for each in past):
-            return Suggestion(config=None, state=self.first_state)
+        if not open_ones or all(each.fate is Fate.RUNNING for each in past):
+            return Suggestion(config=None)
         n_values = max(len(each.losses) for each in past) or 1
         scratch = _frozen_trial(number, TrialState.RUNNING, {}, {})
-        storage = HistoryStorage(self._trials(past, distributions, n_values), scratch, n_values)
-        sampler = self.make(derived_seed(self.seed, slot))
-        study = load_study(study_name=STUDY_NAME, storage=storage, sampler=sampler)
-        params = sampler.sample_relative(study, scratch, open_ones)
-        state = {name: scratch.system_attrs[name] for name in self.kept}
+        trials, notes = self._trials(past, distributions, n_values), _study_notes(past)
+        storage = HistoryStorage(trials, scratch, n_values, notes)
+        params = self._ask(storage, scratch, open_ones, seed)
+        state = self._state(scratch.system_attrs, storage.study_notes, notes)
         if not params:
             return Suggestion(config=None, state=state)
-        missing = open_ones.keys() - params.keys()
-        params |= {
-            name: sampler.sample_independent(study, scratch, name, open_ones[name])
-            for name in sorted(missing)
-        }
         params |= {name: _only_value(d) for name, d in distributions.items() if d.single()}
         return Suggestion(config=self.space.from_optuna(params), state=state)
+
+    def _ask(
+        self,
+        storage: HistoryStorage,
+        scratch: FrozenTrial,
+        open_ones: dict[str, BaseDistribution],
+        seed: int,
+    ) -> dict[str, Any]:
+        sampler = self.make(seed)
+        study = load_study(study_name=STUDY_NAME, storage=storage, sampler=sampler)
+        params = sampler.sample_relative(study, scratch, open_ones)
+        missing = sorted(open_ones.keys() - params.keys()) if params else []
+        return params | {
+            name: sampler.sample_independent(study, scratch, name, open_ones[name])
+            for name in missing
+        }
+
+    def _state(
+        self, on_trial: Mapping[str, Any], on_study: Mapping[str, Any], known: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """What the sampler noted and needs back; empty for most samplers."""
+        kept = {name: on_trial[name] for name in self.kept_on_trial if name in on_trial}
+        new = {
+            name: value
+            for name, value in on_study.items()
+            if name.startswith(self.kept_on_study) and name not in known
+        }
+        return {key: notes for key, notes in ((_ON_TRIAL, kept), (_ON_STUDY, new)) if notes}
 
     def _trials(
         self,
@@ -101,13 +162,15 @@ class OptunaSampler:
             losses, constraints = as_failed
         elif any_failed:
             constraints = (*constraints, _NOT_FAILED)
-        attributes: dict[str, Any] = dict(each.state or self.first_state)
+        attributes: dict[str, Any] = dict(each.state.get(_ON_TRIAL) or self.first_notes)
         if each.fate is not Fate.RUNNING and constraints:
             attributes[_CONSTRAINTS] = list(constraints)
+        if each.number not in self._params:
+            self._params[each.number] = self.space.to_optuna(each.config)
         trial = _frozen_trial(
             each.number,
             _TRIAL_STATES[each.fate],
-            self.space.to_optuna(each.config),
+            self._params[each.number],
             distributions,
             values=losses if each.fate is not Fate.RUNNING else None,
             system_attrs=attributes,
@@ -117,8 +180,13 @@ class OptunaSampler:
         return trial
 
 
-_NOT_FAILED = -1.0
-_HAS_FAILED = 1.0
+def _study_notes(past: Sequence[Observation]) -> dict[str, Any]:
+    """What the sampler noted on the study so far; of two workers' notes the earlier counts."""
+    notes: dict[str, Any] = {}
+    for each in past:
+        for name, value in each.state.get(_ON_STUDY, {}).items():
+            notes.setdefault(name, value)
+    return notes
 
 
 def _failure_result(
@@ -178,7 +246,7 @@ def tpe(space: SearchSpace, seed: int) -> OptunaSampler:
     def make(seed: int) -> BaseSampler:
         return TPESampler(n_startup_trials=1, multivariate=True, constant_liar=True, seed=seed)
 
-    return OptunaSampler(space=space, seed=seed, make=make)
+    return OptunaSampler(space=space, seed=seed, make=make, attempts=_ATTEMPTS)
 
 
 def nsga2(space: SearchSpace, seed: int, *, population_size: int) -> OptunaSampler:
@@ -196,13 +264,17 @@ def nsga2(space: SearchSpace, seed: int, *, population_size: int) -> OptunaSampl
         space=space,
         seed=seed,
         make=make,
-        first_state={_GENERATION: 0},
-        kept=(_GENERATION,),
+        first_notes={_GENERATION: 0},
+        kept_on_trial=(_GENERATION,),
+        kept_on_study=(_PARENTS,),
+        attempts=_ATTEMPTS,
     )
 
 
 def gp(space: SearchSpace, seed: int, *, deterministic: bool) -> OptunaSampler:
     """Bayesian optimisation with a Gaussian process; needs torch.
+
+    Its cost grows with the cube of the history, of which it is shown a part.
 
     Raises:
         Unsupported: If torch is not installed.
@@ -214,6 +286,9 @@ def gp(space: SearchSpace, seed: int, *, deterministic: bool) -> OptunaSampler:
         )
 
     def make(seed: int) -> BaseSampler:
-        return GPSampler(seed=seed, n_startup_trials=1, deterministic_objective=deterministic)
+        with warnings.catch_warnings():
+            # That Optuna may rename the argument is a matter of the version we depend on.
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            return GPSampler(seed=seed, n_startup_trials=1, deterministic_objective=deterministic)
 
-    return OptunaSampler(space=space, seed=seed, make=make)
+    return OptunaSampler(space=space, seed=seed, make=make, largest_history=_LARGEST_GP_HISTORY)

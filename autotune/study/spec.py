@@ -36,7 +36,8 @@ class StudySpec:
         sampler: See `autotune.samplers.SAMPLER_NAMES`.
         seed: Decides all proposals, together with the slot.
         n_trials: Budget: how many configs are measured in all, failures included.
-        n_startup_trials: Uniform draws before the sampler proposes.
+        n_startup_trials: Draws before the sampler proposes: uniform ones and, where there are
+            baselines, in every second slot one that differs from a baseline in a few parameters.
         tags: For finding the study again.
         description: One line for lists and reports.
 
