@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from objectives.analytical import collectives as names
-from objectives.analytical.collectives import Time
+from objectives.analytical.terms import Terms, add
 from objectives.physics.arrays import FloatArray
 from objectives.physics.tiers import TIERS
 
@@ -16,47 +14,28 @@ DIMENSIONS = {
     "context parallel": (names.CONTEXT,),
     "expert parallel": (names.DISPATCH, names.COMBINE),
     "pipeline parallel": names.BORDERS,
-    "data parallel": (
-        names.GATHER,
-        names.REDUCE,
-        names.REPLICATE,
-        names.EXPERT_GATHER,
-        names.EXPERT_REDUCE,
-        names.EXPERT_REPLICATE,
-    ),
+    "data parallel": names.SHARDING,
 }
 
-TIER_LABELS = dict(
-    zip(
-        TIERS,
-        ("in node", "in zone", "across zones", "across buildings", "across regions"),
-        strict=True,
-    )
-)
+_PLACES = ("in node", "in zone", "across zones", "across buildings", "across regions")
+TIER_LABELS = dict(zip(TIERS, _PLACES, strict=True))
+
+_DIMENSION_OF = {name: label for label, group in DIMENSIONS.items() for name in group}
 
 
-def breakdown(terms: Mapping[str, FloatArray], times: Mapping[str, Time]) -> dict[str, FloatArray]:
+def breakdown(terms: Terms, shares: Mapping[str, FloatArray]) -> Terms:
     """Exposed communication by dimension and tier, everything else as it is.
 
     Args:
         terms: Seconds by term, communication by collective.
-        times: How each collective's time divides over the tiers.
+        shares: Of each tier in a collective's time, arrays of shape (5, n) that sum to 1.
     """
-    dimension_of = {name: label for label, group in DIMENSIONS.items() for name in group}
-    split: dict[str, FloatArray] = {}
+    split: Terms = {}
     for name, seconds in terms.items():
-        if name not in dimension_of:
-            split[name] = split[name] + seconds if name in split else seconds
-            continue
-        for tier, share in zip(TIERS, _shares(times[name]), strict=True):
-            label = f"{dimension_of[name]} {TIER_LABELS[tier]}"
-            part = share * seconds
-            split[label] = split[label] + part if label in split else part
+        dimension = _DIMENSION_OF.get(name)
+        if dimension is None:
+            add(split, name, seconds)
+        elif name in shares:
+            for label, share in zip(TIER_LABELS.values(), shares[name], strict=True):
+                add(split, f"{dimension} {label}", share * seconds)
     return split
-
-
-def _shares(time: Time) -> FloatArray:
-    """Of each tier, (5, n), summing to 1 also where nothing is sent."""
-    shares = time.share.copy()
-    shares[0] += 1.0 - np.sum(shares, axis=0)
-    return shares

@@ -1,45 +1,33 @@
-"""Every collective of a step: what it moves, over which ranks, and how long it takes."""
+"""Every collective of a step: what it moves and over which ranks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from objectives.analytical.batch import Batch
 from objectives.analytical.setup import Setup
 from objectives.physics import traffic
-from objectives.physics.arrays import FloatArray, Numbers
-from objectives.physics.fabric import Fabric, duration, make_fabric
+from objectives.physics.arrays import FloatArray
 from objectives.physics.network_constants import network_constants
 from objectives.physics.tiers import REGION, SITE, TIERS, Span, span
 from objectives.physics.traffic import Demand
 
 GATHER, REDUCE, REPLICATE = "gather", "reduce", "replicate"
+"""Weights of one layer gathered, its gradients reduced, and its shards summed over replicas."""
+
+EXPERT = "expert "
 EXPERT_GATHER, EXPERT_REDUCE, EXPERT_REPLICATE = (
-    "expert gather",
-    "expert reduce",
-    "expert replicate",
+    EXPERT + GATHER,
+    EXPERT + REDUCE,
+    EXPERT + REPLICATE,
 )
 TENSOR, TENSOR_VISITS, CONTEXT = "tensor", "tensor visits", "context"
 DISPATCH, COMBINE = "dispatch", "combine"
 BORDERS = tuple(f"border {tier}" for tier in TIERS)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Time:
-    """How long one collective takes, and on which tiers, arrays of shape (n,) or (5, n).
-
-    Attributes:
-        total_s: In all.
-        transfer_s: Of the slowest tier alone, without latency.
-        share: Of the total by tier, (5, n); sums to 1.
-    """
-
-    total_s: FloatArray
-    transfer_s: FloatArray
-    share: FloatArray
+SHARDING = (GATHER, REDUCE, REPLICATE, EXPERT_GATHER, EXPERT_REDUCE, EXPERT_REPLICATE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +36,6 @@ class Traffic:
 
     Attributes:
         demands: Of one collective each.
-        chunks: Pieces of the hierarchical ones, shape (n,); 1 for others.
         borders: Stage borders by tier on one way through the pipeline, five arrays.
         inner_ranks: Pipeline ranks between two borders of a tier or wider, five arrays.
         layer_parameters: That `GATHER` and `REDUCE` move, of one layer before sharding.
@@ -56,37 +43,10 @@ class Traffic:
     """
 
     demands: Mapping[str, Demand]
-    chunks: Mapping[str, Numbers]
     borders: tuple[FloatArray, ...]
     inner_ranks: tuple[FloatArray, ...]
     layer_parameters: FloatArray
     expert_layer_parameters: FloatArray
-
-
-def fabric_of(setup: Setup, batch: Batch, capacity: Numbers | None = None) -> Fabric:
-    """The cluster's links as the configs use them.
-
-    Args:
-        setup: The scenario.
-        batch: The configs.
-        capacity: Of the widest separation's cut in byte/s, shape (n,); its own when not given.
-    """
-    cluster = setup.cluster
-    fabric = make_fabric(
-        sizes=setup.sizes,
-        node=cluster.node,
-        zone=cluster.zone,
-        building=cluster.building,
-        between_buildings=cluster.between_buildings,
-        between_regions=cluster.between_regions,
-        knobs=batch.network,
-    )
-    if capacity is None:
-        return fabric
-    if fabric.region is not None:
-        return replace(fabric, region=replace(fabric.region, capacity_bytes_per_s=capacity))
-    assert fabric.site is not None
-    return replace(fabric, site=replace(fabric.site, capacity_bytes_per_s=capacity))
 
 
 def cut_tier(setup: Setup) -> int | None:
@@ -103,75 +63,48 @@ def make_traffic(setup: Setup, batch: Batch) -> Traffic:
         setup: The scenario.
         batch: The configs.
     """
-    spans = {
-        name: span(batch.layout.group(*dimensions), setup.sizes)
-        for name, dimensions in (
-            ("tensor", ("tp",)),
-            ("context", ("cp",)),
-            ("pipeline", ("pp",)),
-            ("shard", ("cp", "shard")),
-            ("replicate", ("replicate",)),
-        )
-    }
-    hidden = setup.transformer.hidden
-    activation = 2 * batch.part.tokens * hidden
-    demands = {
-        TENSOR: traffic.hierarchical_gather(spans["tensor"], activation),
-        CONTEXT: traffic.ring_gather(spans["context"], _key_value_bytes(setup, batch)),
-    }
-    scattered = np.where(batch.scatter, batch.tensor, 1.0)
-    messages = traffic.neighbour_sends(spans["pipeline"], activation / scattered)
-    demands |= dict(zip(BORDERS, messages, strict=True))
+    spans = _spans(setup, batch)
+    activation = 2 * batch.part.tokens * setup.transformer.hidden
+    demands = {TENSOR: traffic.hierarchical_gather(spans["tensor"], activation)}
+    if np.any(batch.context > 1):
+        demands[CONTEXT] = traffic.ring_gather(spans["context"], _key_value_bytes(setup, batch))
+    message = activation / np.where(batch.scatter, batch.tensor, 1.0)
+    borders = traffic.borders(spans["pipeline"])
+    messages = traffic.neighbour_sends(spans["pipeline"], message)
+    for name, count, demand in zip(BORDERS, borders, messages, strict=True):
+        if np.any(count > 0):
+            demands[name] = demand
     layer = _layer_parameters(setup) / batch.tensor
-    demands |= _sharding_demands(batch, spans["shard"], spans["replicate"], layer, batch.shards, "")
+    demands |= _sharding_demands(batch, spans["shard"], spans["replicate"], layer, batch.shards)
     experts = setup.transformer.experts
     local = np.zeros_like(layer)
     if experts is not None:
         local = experts.count * experts.expert.parameters / batch.part.expert / batch.tensor
         demands |= _expert_demands(setup, batch, spans, local)
-    pieces = {name: batch.chunks for name in demands if _is_sharding(name)}
+    pipeline = spans["pipeline"]
+    inner = [np.ones(len(batch))]
+    inner += [pipeline.ranks_within(tier).astype(np.float64) for tier in range(len(TIERS) - 1)]
     return Traffic(
         demands=demands,
-        chunks=pieces,
-        borders=traffic.borders(spans["pipeline"]),
-        inner_ranks=_inner_ranks(spans["pipeline"]),
+        borders=borders,
+        inner_ranks=tuple(inner),
         layer_parameters=layer,
         expert_layer_parameters=local,
     )
 
 
-def durations(
-    fabric: Fabric, planned: Traffic, names: tuple[str, ...] | None = None
-) -> dict[str, Time]:
-    """How long each collective takes.
-
-    Args:
-        fabric: The links.
-        planned: The demands.
-        names: Which; all of them when not given.
-    """
-    times = {}
-    for name in names or tuple(planned.demands):
-        got = duration(planned.demands[name], fabric, chunks=planned.chunks.get(name, 1))
-        by_tier = np.stack(got.transfer_s) + np.stack(got.latency_s)
-        whole = np.sum(by_tier, axis=0)
-        busy = whole > 0
-        times[name] = Time(
-            total_s=got.total_s,
-            transfer_s=np.max(np.stack(got.transfer_s), axis=0),
-            share=np.where(busy, by_tier / np.where(busy, whole, 1.0), 0.0),
-        )
-    return times
-
-
-def _inner_ranks(pipeline: Span) -> tuple[FloatArray, ...]:
-    inner = [np.ones(len(pipeline.in_node))]
-    inner += [pipeline.ranks_within(tier) * 1.0 for tier in range(len(TIERS) - 1)]
-    return tuple(inner)
-
-
-def _is_sharding(name: str) -> bool:
-    return name.removeprefix("expert ") in (GATHER, REDUCE, REPLICATE)
+def _spans(setup: Setup, batch: Batch) -> dict[str, Span]:
+    groups = {
+        "tensor": ("tp",),
+        "context": ("cp",),
+        "pipeline": ("pp",),
+        "shard": ("cp", "shard"),
+        "replicate": ("replicate",),
+    }
+    return {
+        name: span(batch.layout.group(*dimensions), setup.sizes)
+        for name, dimensions in groups.items()
+    }
 
 
 def _key_value_bytes(setup: Setup, batch: Batch) -> FloatArray:
@@ -199,32 +132,33 @@ def _sharding_demands(
     replicated: Span,
     parameters: FloatArray,
     shards: FloatArray,
-    prefix: str,
+    prefix: str = "",
 ) -> dict[str, Demand]:
-    """Gather weights, reduce gradients, and sum the shards of replicas, for one layer."""
+    """Gather weights, reduce gradients, and sum the shards of replicas, for one layer.
 
-    def collective(payload: FloatArray) -> Demand:
-        return traffic.choose(
-            batch.ring | batch.tree,
-            traffic.ring_gather(sharded, payload),
-            traffic.hierarchical_gather(sharded, payload),
-        )
-
+    Trees are for all-reduces only; gathers and reduce-scatters of a tree are rings (NCCL).
+    """
+    flat = batch.ring | batch.tree
     gradient = batch.sent_gradient_bytes * parameters
-    own = gradient / shards
-    tiered = traffic.all_reduce(traffic.hierarchical_gather(replicated, own))
-    switched = traffic.in_switch_all_reduce(tiered, replicated, own, network_constants())
-    summed = traffic.choose(batch.in_switch, switched, tiered)
-    flat = traffic.choose(
-        batch.tree,
-        traffic.tree_all_reduce(replicated, own),
-        traffic.all_reduce(traffic.ring_gather(replicated, own)),
+    gather = traffic.choose(
+        flat,
+        traffic.ring_gather(sharded, parameters),
+        traffic.hierarchical_gather(sharded, parameters),
     )
-    return {
-        prefix + GATHER: collective(2 * parameters),
-        prefix + REDUCE: collective(gradient),
-        prefix + REPLICATE: traffic.choose(batch.ring | batch.tree, flat, summed),
+    demands = {
+        prefix + GATHER: traffic.scaled(gather, 2.0),
+        prefix + REDUCE: traffic.scaled(gather, batch.sent_gradient_bytes),
     }
+    if np.any(batch.replicas > 1):
+        own = gradient / shards
+        tiered = traffic.all_reduce(traffic.hierarchical_gather(replicated, own))
+        switched = traffic.in_switch_all_reduce(tiered, replicated, own, network_constants())
+        ring = traffic.all_reduce(traffic.ring_gather(replicated, own))
+        tree = traffic.tree_all_reduce(replicated, own)
+        summed = traffic.choose(batch.in_switch, switched, tiered)
+        one_way = traffic.choose(batch.tree, tree, ring)
+        demands[prefix + REPLICATE] = traffic.choose(flat, one_way, summed)
+    return demands
 
 
 def _expert_demands(
@@ -246,4 +180,4 @@ def _expert_demands(
         TENSOR_VISITS: traffic.hierarchical_gather(spans["tensor"], 2 * visits),
         DISPATCH: traffic.all_to_all(group, visits * sent, across * sent),
         COMBINE: traffic.all_to_all(group, visits * returned, across * returned),
-    } | _sharding_demands(batch, sharded, spans["replicate"], local, batch.expert_shards, "expert ")
+    } | _sharding_demands(batch, sharded, spans["replicate"], local, batch.expert_shards, EXPERT)

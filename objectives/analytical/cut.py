@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 import numpy as np
 
 from objectives.analytical import collectives as names
-from objectives.analytical.batch import Batch, make_batch
-from objectives.analytical.collectives import (
-    Time,
-    Traffic,
-    cut_tier,
-    durations,
-    fabric_of,
-    make_traffic,
-)
-from objectives.analytical.columns import Column
-from objectives.analytical.layer import Parts, make_parts
+from objectives.analytical.batch import Batch
+from objectives.analytical.collectives import Traffic, cut_tier
+from objectives.analytical.parts import Parts, rank_parameters, whole_load
 from objectives.analytical.setup import Setup
-from objectives.analytical.step import Load, rank_parameters, step
+from objectives.analytical.step import Steady, edges, steady
+from objectives.analytical.terms import Load, merge, total
+from objectives.analytical.times import Plan, Times, with_capacity
+from objectives.physics.activations import FULL
 from objectives.physics.arrays import FloatArray
-from objectives.physics.fabric import Fabric
 from objectives.physics.messages import sends_per_direction
+from objectives.physics.tiers import REGION
 
 TOLERANCE = 0.01
 """A cut is enough when the step takes at most this share longer than with an infinite one."""
@@ -30,148 +25,148 @@ TOLERANCE = 0.01
 INFINITE_BYTES_PER_S = 1e20
 """So many ports that no two flows ever meet."""
 
-SMALLEST_BYTES_PER_S = 1e3
+ROUNDS = 9
+"""Of the search; each narrows the capacity down by a factor of four or more."""
 
 
-def crossing_bytes(
-    setup: Setup, batch: Batch, planned: Traffic, fabric: Fabric, ranks: Load
-) -> FloatArray:
+def crossing_bytes(setup: Setup, batch: Batch, planned: Traffic, plan: Plan) -> FloatArray:
     """Bytes per step and direction that leave one side of the widest separation, shape (n,).
 
     Args:
         setup: The scenario.
         batch: The configs.
         planned: The collectives.
-        fabric: The links.
-        ranks: What the representative ranks hold.
+        plan: What each of them sends.
     """
     tier = cut_tier(setup)
     if tier is None:
         return np.zeros(len(batch))
-    counts = collective_counts(setup, batch, planned, ranks)
-    gpus = fabric.sizes.building if tier == 3 else fabric.sizes.region
-    return np.sum(
-        np.stack(
-            [
-                count * planned.demands[name].average_bytes[tier] * gpus
-                for name, count in counts.items()
-            ]
-        ),
-        axis=0,
+    gpus = setup.sizes.region if tier == REGION else setup.sizes.building
+    counts = collective_counts(setup, batch, planned)
+    return gpus * total(
+        counts[name] * plan.average_bytes[tier, i] for i, name in enumerate(plan.names)
     )
 
 
-def collective_counts(
-    setup: Setup, batch: Batch, planned: Traffic, ranks: Load
-) -> dict[str, FloatArray]:
+def collective_counts(setup: Setup, batch: Batch, planned: Traffic) -> dict[str, FloatArray]:
     """How often a mean rank runs each collective per step, shape (n,)."""
     model, pipeline = setup.transformer, batch.pipeline
-    m = pipeline.microbatches
-    layers = (model.layers + model.mtp_layers) / pipeline.ranks
-    expert_layers = layers - model.dense_layers / pipeline.ranks if model.experts else 0 * layers
-    full = np.where(batch.mode == 2, 1.0, 0.0)
-    ones = np.ones(len(batch))
-    whole = Load(
-        dense=(layers - expert_layers) * ones,
-        expert=expert_layers * ones,
-        embedding=ones / pipeline.ranks,
-        head=ones / pipeline.ranks,
-    )
-    outside, _ = rank_parameters(setup, batch, planned, whole)
+    m, p = pipeline.microbatches, pipeline.ranks
+    whole = whole_load(setup, batch)
+    dense, expert = whole.dense / p, whole.expert / p
+    mean = Load(dense=dense, expert=expert, embedding=whole.embedding / p, head=whole.head / p)
+    outside, _ = rank_parameters(setup, batch, planned, mean)
     units = outside / planned.layer_parameters
     shared = model.experts is not None and model.experts.shared is not None
-    per_expert_layer = 4.0 if shared else 2.0
-    dense = layers - expert_layers
-    tensor = dense * 4 + expert_layers * per_expert_layer
+    exchanges = dense * 4 + expert * (4 if shared else 2)
+    # Forward, backward, inputs once more, and a recomputed forward pass.
+    again = np.where(batch.mode == FULL, 1.0, 0.0)
     gathers = np.where(batch.reshard, 2 * m, 1.0)
     reduces = np.where(batch.reduce_often, m, 1.0)
     counts = {
-        # Forward, backward, inputs once more, and a recomputed forward pass.
-        names.TENSOR: m * tensor * (2.5 + full),
-        names.CONTEXT: m * layers * (3 + full),
+        names.TENSOR: m * exchanges * (2.5 + again),
+        names.CONTEXT: m * (dense + expert) * (3 + again),
         names.GATHER: units * gathers,
         names.REDUCE: units * reduces,
         names.REPLICATE: units / batch.local_steps,
-        **{border: m * sends_per_direction(pipeline) for border in names.BORDERS},
+        names.TENSOR_VISITS: m * expert * 2 * (2.5 + again),
+        names.DISPATCH: m * expert * (2 + again),
+        names.COMBINE: m * expert * (2 + again),
+        names.EXPERT_GATHER: expert * gathers,
+        names.EXPERT_REDUCE: expert * reduces,
+        names.EXPERT_REPLICATE: expert / batch.local_steps,
     }
-    if model.experts is not None:
-        counts |= {
-            names.TENSOR_VISITS: m * expert_layers * 2 * (2.5 + full),
-            names.DISPATCH: m * expert_layers * (2 + full),
-            names.COMBINE: m * expert_layers * (2 + full),
-            names.EXPERT_GATHER: expert_layers * gathers,
-            names.EXPERT_REDUCE: expert_layers * reduces,
-            names.EXPERT_REPLICATE: expert_layers / batch.local_steps,
-        }
-    return counts
+    return counts | {border: m * sends_per_direction(pipeline) for border in names.BORDERS}
 
 
 def needed_capacity(
     setup: Setup,
-    columns: Mapping[str, Column],
     batch: Batch,
     parts: Parts,
     planned: Traffic,
-    times: Mapping[str, Time],
+    plan: Plan,
+    times: Times,
+    core: Steady,
 ) -> FloatArray:
     """The smallest cut whose step time is within 1 % of an infinite one's, byte/s, shape (n,).
 
-    Found by sections of its logarithm, for all configs at once: of few configs many capacities
-    are tried in one call, of many configs one. Only what crosses is computed anew for each
-    capacity. 0 where nothing crosses.
+    Only what crosses is timed anew for each capacity, and unless it is part of every layer only
+    the ends of the step are put together anew. 0 where nothing crosses.
 
     Args:
         setup: The scenario.
-        columns: What the batch was made of.
         batch: The configs.
         parts: What computing takes.
         planned: The collectives.
+        plan: What each of them sends.
         times: How long they take over the cluster's own cut.
+        core: The steady part of the step over it.
     """
-    tier, size = cut_tier(setup), len(batch)
-    if tier is None or not size:
-        return np.zeros(size)
-    crosses = np.any(
-        [demand.endpoint_bytes[tier] > 0 for demand in planned.demands.values()], axis=0
-    )
-    infinite = np.full(size, INFINITE_BYTES_PER_S)
-    goal = (1 + TOLERANCE) * _time_s(setup, batch, parts, planned, times, infinite)
-    tried, rounds = next(row for row in _SECTIONS if size <= row[0])[1:]
-    if tried > 1:
-        batch = make_batch(setup, {name: np.repeat(v, tried) for name, v in columns.items()})
-        parts, planned = make_parts(setup, batch), make_traffic(setup, batch)
-        times = durations(fabric_of(setup, batch), planned)
-    low = np.full(size, np.log(SMALLEST_BYTES_PER_S))
-    high = np.full(size, np.log(INFINITE_BYTES_PER_S))
-    rows = np.arange(size)
-    for _ in range(rounds):
-        edges = low + (high - low) * np.linspace(0, 1, tried + 2)[:, None]
-        capacity = np.exp(edges[1:-1].T.ravel())
-        time_s = _time_s(setup, batch, parts, planned, times, capacity).reshape(size, tried)
-        enough = np.vstack([np.less_equal(time_s.T, goal), np.ones((1, size), dtype=np.bool_)])
-        first = np.argmax(enough, axis=0)
-        low, high = edges[first, rows], edges[first + 1, rows]
-    return np.where(crosses, np.exp(high), 0.0)
-
-
-_SECTIONS = ((8, 255, 3), (256, 15, 6), (np.inf, 1, 24))
-"""Up to how many configs, how many capacities of each are tried at once, and in how many rounds:
-each leaves 2^-24 of the logarithm's range."""
-
-
-def _time_s(
-    setup: Setup,
-    batch: Batch,
-    parts: Parts,
-    planned: Traffic,
-    times: Mapping[str, Time],
-    capacity: FloatArray,
-) -> FloatArray:
-    """Step time with another cut."""
     tier = cut_tier(setup)
-    assert tier is not None, "there is a cut"
-    crossing = tuple(
-        name for name, demand in planned.demands.items() if (demand.endpoint_bytes[tier] > 0).any()
-    )
-    anew = durations(fabric_of(setup, batch, capacity), planned, crossing) if crossing else {}
-    return step(setup, batch, parts, planned, {**times, **anew}).time_s
+    if tier is None or not len(plan.crossing.row):
+        return np.zeros(len(batch))
+    in_layers = _crosses_in_layers(batch, plan)
+
+    def time_s(capacity: FloatArray) -> FloatArray:
+        anew = with_capacity(times, plan, tier, capacity)
+        middle = steady(setup, batch, parts, planned, anew) if in_layers else core
+        terms = edges(setup, batch, planned, anew, middle)
+        merge(terms, middle.terms)
+        return total(terms.values())
+
+    goal = (1 + TOLERANCE) * time_s(np.full(len(batch), INFINITE_BYTES_PER_S))
+    crossing = crossing_bytes(setup, batch, planned, plan)
+    crosses = crossing > 0
+    start = np.where(crosses, crossing, 1.0) / goal
+    return np.where(crosses, smallest_enough(time_s, goal, start), 0.0)
+
+
+def _crosses_in_layers(batch: Batch, plan: Plan) -> bool:
+    """Whether any config sends over a cut within its layers, microbatch by microbatch."""
+    every = {names.TENSOR, names.TENSOR_VISITS, names.CONTEXT, names.DISPATCH, names.COMBINE}
+    layered = np.isin(plan.crossing.which, [plan.index(name) for name in every])
+    often = (batch.reshard | batch.reduce_often)[plan.crossing.row]
+    sharded = np.isin(plan.crossing.which, [plan.index(name) for name in names.SHARDING])
+    return bool(np.any(layered | (sharded & often)))
+
+
+def smallest_enough(
+    time_s: Callable[[FloatArray], FloatArray], goal: FloatArray, start: FloatArray
+) -> FloatArray:
+    """The smallest capacity with time_s(capacity) <= goal, elementwise, shape (n,).
+
+    Times fall about linearly with the reciprocal of the capacity, so that is the scale of the
+    search: false position, with the weight of an end that stays halved (Illinois), between a
+    capacity that is enough and one that is not.
+
+    Args:
+        time_s: Falling in the capacity.
+        goal: Reached for large capacities.
+        start: Where nothing less can be enough, roughly.
+
+    References:
+        Dowell and Jarratt, "A modified regula falsi method", BIT 11, 1971.
+    """
+    low = np.zeros_like(goal)
+    low_value = np.full_like(goal, -TOLERANCE) * goal / (1 + TOLERANCE)
+    high = 1.0 / start
+    for _ in range(8):
+        high_value = time_s(1.0 / high) - goal
+        if np.all(high_value > 0):
+            break
+        high = np.where(high_value > 0, high, 4 * high)
+    found = np.where(high_value > 0, 0.0, high)
+    side = np.zeros_like(goal)
+    for _ in range(ROUNDS):
+        span = high_value - low_value
+        guess = (low * high_value - high * low_value) / np.where(span > 0, span, 1.0)
+        guess = np.clip(guess, low + 1e-3 * (high - low), high - 1e-3 * (high - low))
+        value = time_s(1.0 / guess) - goal
+        enough = value <= 0
+        found = np.where(enough, np.maximum(found, guess), found)
+        high_value = np.where(enough & (side > 0), high_value / 2, high_value)
+        low_value = np.where(~enough & (side < 0), low_value / 2, low_value)
+        low, low_value = np.where(enough, guess, low), np.where(enough, value, low_value)
+        high, high_value = np.where(enough, high, guess), np.where(enough, high_value, value)
+        side = np.where(enough, 1.0, -1.0)
+    return 1.0 / np.where(found > 0, found, 1.0 / INFINITE_BYTES_PER_S)

@@ -6,9 +6,9 @@ import numpy as np
 
 from objectives.analytical.batch import Batch
 from objectives.analytical.collectives import Traffic, cut_tier
-from objectives.analytical.layer import Parts, activation_shape
+from objectives.analytical.parts import Parts, activation_shape, rank_parameters
 from objectives.analytical.setup import Setup
-from objectives.analytical.step import Load, rank_parameters
+from objectives.analytical.terms import Load, total
 from objectives.physics import memory
 from objectives.physics.activations import working_bytes
 from objectives.physics.arrays import FloatArray
@@ -36,7 +36,7 @@ def memory_parts(
     common = _sharding(batch, batch.shards)
     experts = _sharding(batch, batch.expert_shards)
     held = in_flight(batch.pipeline, batch.stages.rank) / batch.pipeline.chunks
-    kept = sum(getattr(ranks, name) * size for name, size in parts.kept.items())
+    kept = ranks.weigh(parts.kept)
     shape = np.zeros_like(outside)
     return {
         "weights": memory.weight_bytes(common, outside) + memory.weight_bytes(experts, inside),
@@ -57,7 +57,7 @@ def peak_bytes(by_use: dict[str, FloatArray]) -> FloatArray:
     Args:
         by_use: Arrays of shape (4, n).
     """
-    return np.max(np.sum(np.stack(tuple(by_use.values())), axis=0), axis=0)
+    return np.max(total(by_use.values()), axis=0)
 
 
 def host_bytes(
@@ -66,7 +66,7 @@ def host_bytes(
     """Host memory that the fullest rank's offloading takes, shape (n,)."""
     outside, inside = rank_parameters(setup, batch, planned, ranks)
     held = in_flight(batch.pipeline, batch.stages.rank) / batch.pipeline.chunks
-    kept = sum(getattr(ranks, name) * size for name, size in parts.kept.items())
+    kept = ranks.weigh(parts.kept)
     states = memory.OPTIMIZER_BYTES * (outside / batch.shards + inside / batch.expert_shards)
     used = batch.activation_offload * held * kept + batch.optimizer_offload * states
     return np.max(used, axis=0)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from objectives.analytical.batch import Batch
-from objectives.analytical.collectives import BORDERS, Time, Traffic
-from objectives.analytical.layer import SLOWDOWN, Terms
+from objectives.analytical.collectives import BORDERS, Traffic
 from objectives.analytical.setup import Setup
+from objectives.analytical.terms import SLOWDOWN, Terms, total
+from objectives.analytical.times import Times
 from objectives.physics.arrays import FloatArray
 from objectives.physics.messages import exposed_messages, sends_per_direction
 
@@ -18,7 +17,7 @@ def message_terms(
     setup: Setup,
     batch: Batch,
     planned: Traffic,
-    times: Mapping[str, Time],
+    times: Times,
     *,
     pace_s: FloatArray,
     weight_s: FloatArray,
@@ -34,36 +33,30 @@ def message_terms(
         weight_s: Of that, weight gradients.
     """
     pipeline = batch.pipeline
-    seconds = [times[border].total_s for border in BORDERS]
+    here = [tier for tier, border in enumerate(BORDERS) if border in times.names]
+    if not here:
+        return {SLOWDOWN: np.zeros(len(batch))}
+    counts = [planned.borders[tier] for tier in here]
+    seconds = [times.total(BORDERS[tier]) for tier in here]
+    inner = [planned.inner_ranks[tier] for tier in here]
     exposed = exposed_messages(
         pipeline,
         border_s=seconds,
-        borders=planned.borders,
-        inner_ranks=planned.inner_ranks,
+        borders=counts,
+        inner_ranks=inner,
         asynchronous=batch.async_p2p,
         pace_s=pace_s,
         weight_s=weight_s,
     )
-    terms = dict(zip(BORDERS, exposed, strict=True))
     # Messages of one direction share a border: it can be busy longer than the ranks compute.
     sends = sends_per_direction(pipeline)
-    shown = total_of(exposed) / pipeline.microbatches
-    for border, count in zip(BORDERS, planned.borders, strict=True):
-        busy = np.where(count > 0, sends * times[border].transfer_s, 0.0)
-        more = pipeline.microbatches * np.maximum(busy - pace_s - shown, 0.0)
-        terms[border] = terms[border] + more
-    beside = 2 * pipeline.chunks * _typical(seconds, planned.borders)
-    hidden = np.where(batch.async_p2p, pipeline.microbatches * beside, 0.0)
-    terms[SLOWDOWN] = setup.calibration.software.overlap_slowdown * hidden
+    waited = pipeline.microbatches * pace_s + total(exposed)
+    terms: Terms = {}
+    for tier, shown in zip(here, exposed, strict=True):
+        busy = pipeline.microbatches * sends * times.transfer(BORDERS[tier])
+        terms[BORDERS[tier]] = shown + np.maximum(busy - waited, 0.0)
+    ways = total(n * x for n, x in zip(counts, seconds, strict=True))
+    beside = 2 * pipeline.microbatches * pipeline.chunks * ways / np.maximum(total(counts), 1)
+    slower = setup.calibration.software.overlap_slowdown * batch.async_p2p
+    terms[SLOWDOWN] = slower * beside
     return terms
-
-
-def total_of(values: list[FloatArray]) -> FloatArray:
-    """Sum over the tiers."""
-    return np.sum(np.stack(values), axis=0)
-
-
-def _typical(seconds: list[FloatArray], borders: tuple[FloatArray, ...]) -> FloatArray:
-    """A message over the mean border."""
-    count = np.maximum(total_of(list(borders)), 1)
-    return total_of([n * x for n, x in zip(borders, seconds, strict=True)]) / count

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from objectives.analytical import collectives
 from objectives.analytical.batch import make_batch
 from objectives.analytical.breakdown import breakdown
 from objectives.analytical.checks import refuse_rows
-from objectives.analytical.collectives import durations, fabric_of, make_traffic
+from objectives.analytical.collectives import make_traffic
 from objectives.analytical.columns import Column, Refusals, read_columns
 from objectives.analytical.cut import crossing_bytes, needed_capacity
 from objectives.analytical.footprint import host_bytes, memory_parts, peak_bytes
-from objectives.analytical.layer import make_parts
+from objectives.analytical.parts import make_parts, rank_loads
 from objectives.analytical.setup import Setup
-from objectives.analytical.step import loads, step
+from objectives.analytical.step import edges, steady
+from objectives.analytical.terms import merge, total
+from objectives.analytical.times import make_plan, make_times
 from objectives.physics.arrays import BoolArray, FloatArray
 
 CHUNK = 4096
@@ -126,22 +127,23 @@ def _measure(setup: Setup, columns: Mapping[str, Column]) -> _Found:
     batch = make_batch(setup, columns)
     parts = make_parts(setup, batch)
     planned = make_traffic(setup, batch)
-    fabric = fabric_of(setup, batch)
-    times = durations(fabric, planned)
-    done = step(setup, batch, parts, planned, times)
-    terms = breakdown(done.terms, times)
-    time_s = np.sum(np.stack(tuple(terms.values())), axis=0)
-    ranks = loads(setup, batch)
+    plan = make_plan(setup, batch, planned)
+    times, shares = make_times(plan)
+    core = steady(setup, batch, parts, planned, times)
+    terms = edges(setup, batch, planned, times, core)
+    merge(terms, core.terms)
+    time_s = total(terms.values())
+    ranks = rank_loads(setup, batch)
     by_use = memory_parts(setup, batch, parts, planned, ranks)
     peak = peak_bytes(by_use)
-    fullest = np.argmax(np.sum(np.stack(tuple(by_use.values())), axis=0), axis=0)[None, :]
+    fullest = np.argmax(total(by_use.values()), axis=0), np.arange(len(batch))
     usable = setup.accelerator.memory_bytes * setup.calibration.software.usable_memory
     metrics = {
         "step_time_s": time_s,
         "long_link_bandwidth_bytes_per_s": needed_capacity(
-            setup, columns, batch, parts, planned, times
+            setup, batch, parts, planned, plan, times, core
         ),
-        "long_link_bytes": crossing_bytes(setup, batch, planned, fabric, ranks),
+        "long_link_bytes": crossing_bytes(setup, batch, planned, plan),
         "peak_memory_bytes": peak,
         "mfu": _utilisation(setup, time_s),
         "tokens_per_s": setup.tokens / time_s,
@@ -149,10 +151,8 @@ def _measure(setup: Setup, columns: Mapping[str, Column]) -> _Found:
     return _Found(
         metrics=metrics | _prices(setup, time_s),
         constraints={"peak_memory_over_hbm_bytes": peak - usable},
-        terms=terms,
-        memory={
-            name: np.take_along_axis(value, fullest, axis=0)[0] for name, value in by_use.items()
-        },
+        terms=breakdown(terms, shares),
+        memory={name: value[fullest] for name, value in by_use.items()},
         host=host_bytes(setup, batch, parts, planned, ranks),
     )
 
@@ -172,6 +172,3 @@ def _prices(setup: Setup, time_s: FloatArray) -> dict[str, FloatArray]:
     if accelerator.price_usd_per_s is not None:
         prices["cost_usd"] = gpus * accelerator.price_usd_per_s * time_s
     return prices
-
-
-__all__ = ["Result", "collectives", "evaluate"]

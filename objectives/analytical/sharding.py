@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from objectives.analytical import collectives as names
 from objectives.analytical.batch import Batch
-from objectives.analytical.collectives import Time, Traffic
-from objectives.analytical.layer import SLOWDOWN, Terms
+from objectives.analytical.collectives import Traffic
 from objectives.analytical.setup import Setup
+from objectives.analytical.terms import SLOWDOWN, Terms, total
+from objectives.analytical.times import Times
 from objectives.physics.arrays import BoolArray, FloatArray
 from objectives.physics.memory import OPTIMIZER_BYTES
 from objectives.physics.schedules import BREADTH_FIRST
@@ -20,7 +21,7 @@ def sharding_terms(
     setup: Setup,
     batch: Batch,
     planned: Traffic,
-    times: Mapping[str, Time],
+    times: Times,
     *,
     outside: FloatArray,
     inside: FloatArray,
@@ -48,7 +49,7 @@ def sharding_terms(
         (names.REDUCE, np.where(batch.reduce_often, 1.0, layers)),
         (names.REPLICATE, layers / batch.local_steps),
     ]
-    if names.EXPERT_GATHER in times:
+    if setup.transformer.experts is not None:
         gathered.append((names.EXPERT_GATHER, one_use * experts))
         reduced += [
             (names.EXPERT_REDUCE, np.where(batch.reduce_often, np.minimum(experts, 1.0), experts)),
@@ -63,7 +64,7 @@ def sharding_terms(
 def _exposed(
     setup: Setup,
     batch: Batch,
-    times: Mapping[str, Time],
+    times: Times,
     counts: Sequence[tuple[str, FloatArray]],
     layers: FloatArray,
     overlaps: BoolArray,
@@ -77,27 +78,19 @@ def _exposed(
     finish, so nothing of it hides in the fill of the pipeline.
     """
     pipeline = batch.pipeline
-    seconds = {name: count * times[name].total_s for name, count in counts}
-    whole = np.sum(np.stack(tuple(seconds.values())), axis=0)
+    seconds = {name: count * times.total(name) for name, count in counts}
+    whole = total(seconds.values())
     chunk_s = compute_s / pipeline.chunks
     rounds = np.where(
         pipeline.kind == BREADTH_FIRST,
         pipeline.microbatches,
         np.minimum(pipeline.microbatches, pipeline.ranks),
     )
-    window = (pipeline.chunks - 1) * rounds * chunk_s + chunk_s
-    late = np.max(
-        np.stack(
-            [
-                whole / np.maximum(layers, 1.0),
-                whole / pipeline.chunks - chunk_s,
-                whole - window,
-            ]
-        ),
-        axis=0,
-    )
+    window = ((pipeline.chunks - 1) * rounds + 1) * chunk_s
+    at_once = np.maximum(whole / np.maximum(layers, 1.0), whole / pipeline.chunks - chunk_s)
+    late = np.maximum(at_once, whole - window)
     shown = np.where(overlaps, np.minimum(late, whole), whole)
-    factor = np.where(whole > 0, shown / np.where(whole > 0, whole, 1.0), 0.0)
+    factor = shown / np.where(whole > 0, whole, 1.0)
     terms = {name: factor * value for name, value in seconds.items()}
     terms[SLOWDOWN] = setup.calibration.software.overlap_slowdown * (whole - shown)
     return terms
@@ -125,11 +118,5 @@ def host_optimizer_s(setup: Setup, batch: Batch, parameters: FloatArray) -> Floa
     memory = host.memory_bandwidth_bytes_per_s * kernel.host_memory_efficiency
     # Read the gradient and the states, write the states and the BF16 weight.
     touched = batch.gradient_bytes + 2 * OPTIMIZER_BYTES + 2
-    return np.asarray(
-        np.max(
-            np.stack(
-                [there * batch.gradient_bytes / link, there * touched / memory, there * 2 / link]
-            ),
-            axis=0,
-        )
-    )
+    down, up = there * batch.gradient_bytes / link, there * 2 / link
+    return np.maximum(np.maximum(down, up), there * touched / memory)

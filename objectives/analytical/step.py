@@ -8,82 +8,54 @@ from dataclasses import dataclass
 import numpy as np
 
 from objectives.analytical.batch import Batch
-from objectives.analytical.collectives import Time, Traffic
-from objectives.analytical.layer import (
-    COMPUTE,
-    OFFLOAD,
-    Cost,
-    Parts,
-    Terms,
-    edge_cost,
-    layer_cost,
-    total,
-)
+from objectives.analytical.collectives import Traffic
+from objectives.analytical.layer import edge_cost, layer_cost
 from objectives.analytical.messages import message_terms
+from objectives.analytical.parts import Parts, rank_loads, rank_parameters, whole_load
 from objectives.analytical.setup import Setup
 from objectives.analytical.sharding import host_optimizer_s, sharding_terms
+from objectives.analytical.terms import (
+    BUBBLE,
+    COMPUTE,
+    OFFLOAD,
+    OPTIMIZER,
+    Cost,
+    Load,
+    Terms,
+    merge,
+    total,
+)
+from objectives.analytical.times import Times
 from objectives.physics.arrays import FloatArray
 from objectives.physics.compute import optimizer_s
 from objectives.physics.schedules import bubble_s
 
-BUBBLE, OPTIMIZER = "bubble", "optimizer"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
-    """What one rank does per microbatch, as multiples of the parts; arrays of shape (n,).
+class Steady:
+    """All microbatches on the rank that sets the pace; arrays of shape (n,).
 
     Attributes:
-        dense: Layers with a plain MLP.
-        expert: Layers with experts.
-        embedding: Embeddings, 0 or 1.
-        head: Heads, more than one with multi-token prediction.
-    """
-
-    dense: FloatArray
-    expert: FloatArray
-    embedding: FloatArray
-    head: FloatArray
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One step of n configs.
-
-    Attributes:
-        terms: Seconds by term; communication by collective. They sum to the step time.
-        pace_s: Per microbatch of the slowest rank.
+        terms: Seconds per step by term, with the idle time of the pipeline and the optimizer.
+        pace_s: Per microbatch.
+        weight_s: Of that, weight gradients.
+        forward_s: Compute per microbatch forward.
+        backward_s: Compute per microbatch backward.
+        outside: Parameters of the fullest rank outside the experts, before sharding.
+        inside: The same inside the experts.
     """
 
     terms: Terms
     pace_s: FloatArray
-
-    @property
-    def time_s(self) -> FloatArray:
-        """Of the whole step, shape (n,)."""
-        return total(self.terms.values())
-
-
-def loads(setup: Setup, batch: Batch) -> Load:
-    """What the representative ranks do, arrays of shape (4, n).
-
-    A multi-token-prediction module is one more layer and one more head on the last stage.
-    """
-    model, held = setup.transformer, batch.stages
-    extra = held.last * float(model.mtp_layers)
-    has_experts = model.experts is not None
-    return Load(
-        dense=held.dense_layers + (0.0 if has_experts else extra),
-        expert=held.expert_layers + (extra if has_experts else 0.0),
-        embedding=held.first * 1.0,
-        head=held.last * (1.0 + model.mtp_layers),
-    )
+    weight_s: FloatArray
+    forward_s: FloatArray
+    backward_s: FloatArray
+    outside: FloatArray
+    inside: FloatArray
 
 
-def step(
-    setup: Setup, batch: Batch, parts: Parts, planned: Traffic, times: Mapping[str, Time]
-) -> Step:
-    """Put a step together.
+def steady(setup: Setup, batch: Batch, parts: Parts, planned: Traffic, times: Times) -> Steady:
+    """The part of a step that repeats with every microbatch.
 
     Args:
         setup: The scenario.
@@ -93,84 +65,72 @@ def step(
         times: How long they take.
     """
     costs = _costs(setup, batch, parts, planned, times)
-    ranks = loads(setup, batch)
-    slowest = _slowest(costs, ranks)
-    pace = _weighted({name: cost.total_s for name, cost in costs.items()}, slowest)
-    weight = _weighted({name: cost.weight_s for name, cost in costs.items()}, slowest)
-    terms = _steady_terms(batch, costs, slowest)
-    terms[BUBBLE] = _bubble(setup, batch, costs, slowest)
-    forward = {name: cost.forward[COMPUTE] for name, cost in costs.items()}
-    backward = {name: cost.backward[COMPUTE] + cost.weight_s for name, cost in costs.items()}
-    _merge(terms, message_terms(setup, batch, planned, times, pace_s=pace, weight_s=weight))
+    ranks = rank_loads(setup, batch)
+    forward = {name: total(cost.forward.values()) for name, cost in costs.items()}
+    backward = {name: total(cost.backward.values()) for name, cost in costs.items()}
+    weight = {name: cost.weight_s for name, cost in costs.items()}
+    passes = {name: forward[name] + backward[name] + weight[name] for name in costs}
+    slowest = _slowest(ranks.weigh(passes), ranks)
+    terms = _by_term(batch, costs, slowest)
+    terms[BUBBLE] = _bubble(setup, batch, slowest, forward, backward, weight)
     outside, inside = rank_parameters(setup, batch, planned, ranks)
-    sharded = sharding_terms(
-        setup,
-        batch,
-        planned,
-        times,
-        outside=np.max(outside, axis=0),
-        inside=np.max(inside, axis=0),
-        forward_s=_weighted(forward, slowest),
-        backward_s=_weighted(backward, slowest),
-    )
-    _merge(terms, sharded)
     own = np.max(outside / batch.shards + inside / batch.expert_shards, axis=0)
     terms[OPTIMIZER] = optimizer_s(batch.device, own * (1 - batch.optimizer_offload))
-    _merge(terms, {OFFLOAD: host_optimizer_s(setup, batch, own)})
-    return Step(terms=terms, pace_s=pace)
+    merge(terms, {OFFLOAD: host_optimizer_s(setup, batch, own)})
+    return Steady(
+        terms=terms,
+        pace_s=slowest.weigh(passes),
+        weight_s=slowest.weigh(weight),
+        forward_s=slowest.weigh({name: cost.forward[COMPUTE] for name, cost in costs.items()}),
+        backward_s=slowest.weigh(
+            {name: cost.backward[COMPUTE] + cost.weight_s for name, cost in costs.items()}
+        ),
+        outside=np.max(outside, axis=0),
+        inside=np.max(inside, axis=0),
+    )
 
 
-def rank_parameters(
-    setup: Setup, batch: Batch, planned: Traffic, ranks: Load
-) -> tuple[FloatArray, FloatArray]:
-    """Parameters before sharding that ranks hold outside and inside the experts.
+def edges(setup: Setup, batch: Batch, planned: Traffic, times: Times, core: Steady) -> Terms:
+    """What comes on top of the steady part: messages between stages, and data parallelism.
 
     Args:
         setup: The scenario.
         batch: The configs.
-        planned: What a layer has.
-        ranks: Arrays of shape (n,) or (4, n).
+        planned: The collectives.
+        times: How long they take.
+        core: The steady part.
     """
-    model = setup.transformer
-    tensor = batch.tensor
-    dense = 0.0
-    if model.mlp is not None:
-        layer = model.attention.parameters + model.mlp.parameters + 2 * model.norm_parameters
-        dense = layer / tensor
-    mixed = planned.layer_parameters if model.experts is not None else 0.0
-    embedding = model.embedding_parameters / tensor
-    head = (model.vocabulary * model.hidden + model.norm_parameters) / tensor
-    # A module shares the head; it joins two hidden vectors into one.
-    one_head = np.minimum(ranks.head, 1.0)
-    join = (ranks.head - one_head) * 2 * model.hidden**2 / tensor
-    shared = np.where((ranks.embedding > 0) & model.tied, 0.0, head)
-    outside = (
-        ranks.dense * dense
-        + ranks.expert * mixed
-        + ranks.embedding * embedding
-        + one_head * shared
-        + join
+    terms = message_terms(setup, batch, planned, times, pace_s=core.pace_s, weight_s=core.weight_s)
+    merge(
+        terms,
+        sharding_terms(
+            setup,
+            batch,
+            planned,
+            times,
+            outside=core.outside,
+            inside=core.inside,
+            forward_s=core.forward_s,
+            backward_s=core.backward_s,
+        ),
     )
-    return outside, ranks.expert * planned.expert_layer_parameters
+    return terms
 
 
 def _costs(
-    setup: Setup, batch: Batch, parts: Parts, planned: Traffic, times: Mapping[str, Time]
+    setup: Setup, batch: Batch, parts: Parts, planned: Traffic, times: Times
 ) -> dict[str, Cost]:
-    model = setup.transformer
+    model, work = setup.transformer, parts.work
     costs = {
-        "embedding": edge_cost(setup, batch, parts.embedding, times, head=False),
-        "head": edge_cost(setup, batch, parts.head, times, head=True),
+        "embedding": edge_cost(setup, work["embedding"], times, head=False),
+        "head": edge_cost(setup, work["head"], times, head=True),
     }
-    for name, work, mlp in (
-        ("dense", parts.dense, model.mlp),
-        ("expert", parts.expert, model.experts),
-    ):
-        if work is not None and mlp is not None:
+    for name, mlp in (("dense", model.mlp), ("expert", model.experts)):
+        if mlp is not None:
             costs[name] = layer_cost(
                 setup,
                 batch,
-                work,
+                work[name],
                 mlp,
                 kept_bytes=parts.kept[name],
                 planned=planned,
@@ -179,64 +139,46 @@ def _costs(
     return costs
 
 
-def _weighted(values: Mapping[str, FloatArray], ranks: Load) -> FloatArray:
-    """Sum of the parts' values times how often each is done."""
-    return np.sum(
-        np.stack([getattr(ranks, name) * value for name, value in values.items()]), axis=0
-    )
-
-
-def _slowest(costs: Mapping[str, Cost], ranks: Load) -> Load:
+def _slowest(seconds: FloatArray, ranks: Load) -> Load:
     """The load of the rank that sets the pace, arrays of shape (n,)."""
-    seconds = _weighted({name: cost.total_s for name, cost in costs.items()}, ranks)
-    worst = np.argmax(seconds, axis=0)[None, :]
-
-    def pick(values: FloatArray) -> FloatArray:
-        return np.take_along_axis(values, worst, axis=0)[0]
-
+    worst = np.argmax(seconds, axis=0), np.arange(seconds.shape[1])
     return Load(
-        dense=pick(ranks.dense),
-        expert=pick(ranks.expert),
-        embedding=pick(ranks.embedding),
-        head=pick(ranks.head),
+        dense=ranks.dense[worst],
+        expert=ranks.expert[worst],
+        embedding=ranks.embedding[worst],
+        head=ranks.head[worst],
     )
 
 
-def _steady_terms(batch: Batch, costs: Mapping[str, Cost], slowest: Load) -> Terms:
+def _by_term(batch: Batch, costs: Mapping[str, Cost], slowest: Load) -> Terms:
     """All microbatches on the slowest rank, by term."""
     terms: Terms = {}
     for name, cost in costs.items():
         times = batch.pipeline.microbatches * getattr(slowest, name)
-        _merge(terms, {COMPUTE: times * cost.weight_s})
+        merge(terms, {COMPUTE: times * cost.weight_s})
         for group in (cost.forward, cost.backward):
-            _merge(terms, {term: times * seconds for term, seconds in group.items()})
+            merge(terms, {term: times * seconds for term, seconds in group.items()})
     return terms
 
 
-def _bubble(setup: Setup, batch: Batch, costs: Mapping[str, Cost], slowest: Load) -> FloatArray:
+def _bubble(
+    setup: Setup,
+    batch: Batch,
+    slowest: Load,
+    forward: Mapping[str, FloatArray],
+    backward: Mapping[str, FloatArray],
+    weight: Mapping[str, FloatArray],
+) -> FloatArray:
     """What the slowest rank waits for the others, whose mean decides how fast it fills."""
-    model = setup.transformer
-    mtp = float(model.mtp_layers)
-    ones = np.ones(len(batch))
-    everything = Load(
-        dense=ones * (model.dense_layers + (0.0 if model.experts else mtp)),
-        expert=ones * (model.expert_layers + (mtp if model.experts else 0.0)),
-        embedding=ones,
-        head=ones * (1.0 + mtp),
-    )
+    everything = whole_load(setup, batch)
     others = np.maximum(batch.pipeline.ranks - 1, 1)
 
     def mean(values: Mapping[str, FloatArray]) -> FloatArray:
-        return (_weighted(values, everything) - _weighted(values, slowest)) / others
+        return (everything.weigh(values) - slowest.weigh(values)) / others
 
     return bubble_s(
         batch.pipeline,
-        forward_s=mean({name: cost.forward_s for name, cost in costs.items()}),
-        input_grad_s=mean({name: cost.backward_s for name, cost in costs.items()}),
-        weight_grad_s=mean({name: cost.weight_s for name, cost in costs.items()}),
+        forward_s=mean(forward),
+        input_grad_s=mean(backward),
+        weight_grad_s=mean(weight),
     )
-
-
-def _merge(terms: Terms, more: Mapping[str, FloatArray]) -> None:
-    for name, seconds in more.items():
-        terms[name] = terms[name] + seconds if name in terms else seconds

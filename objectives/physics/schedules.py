@@ -58,6 +58,44 @@ SCHEDULES = (
 UNKNOWN = -1
 
 
+def _table(*kinds: int) -> BoolArray:
+    """True at the given kinds; the last entry is for `UNKNOWN`."""
+    table = np.zeros(len(SCHEDULES) + 1, dtype=np.bool_)
+    table[list(kinds)] = True
+    return table
+
+
+_LOOPED = _table(INTERLEAVED, BREADTH_FIRST, INTERLEAVED_ZB)
+_FOLDED = _table(ZB_V, V_HALF, V_MIN, DUAL_PIPE_V)
+_SPLIT = _table(ZB_H1, ZB_2P, INTERLEAVED_ZB, ZB_V, V_HALF, V_MIN, DUAL_PIPE_V)
+
+
+_IDLE = np.zeros((4, len(SCHEDULES) + 1))
+"""By kind, what each of the other ranks' chunks adds to the idle time, as multiples of the whole
+passes F + B + W, of F + B - W, of F + B - 2 W, and of DualPipe's F + 2 B - W."""
+
+_IDLE[0, [GPIPE, ONE_F_ONE_B, INTERLEAVED, BREADTH_FIRST]] = 1.0
+_IDLE[0, [V_HALF, V_MIN]] = 1.0, 4 / 3
+_IDLE[1, [ZB_H1, INTERLEAVED_ZB, ZB_V]] = 1.0
+_IDLE[2, ZB_2P] = 1.0
+_IDLE[3, DUAL_PIPE_V] = 1.0
+
+
+_HELD = np.zeros((4, len(SCHEDULES) + 1))
+"""By kind, activations in flight as a constant and multiples of p, of the ranks behind, and of
+(v - 1) p."""
+
+_HELD[:, NONE] = 1, 0, 0, 0
+_HELD[:, ONE_F_ONE_B] = 1, 0, 1, 0
+_HELD[:, INTERLEAVED] = _HELD[:, INTERLEAVED_ZB] = 1, 0, 2, 1
+_HELD[:, ZB_H1] = 0, 1, 0, 0
+_HELD[:, ZB_2P] = -1, 2, 0, 0
+_HELD[:, ZB_V] = 0, 2, 0, 0
+_HELD[:, V_HALF] = 2, 1, 0, 0
+_HELD[:, DUAL_PIPE_V] = 1, 2, 0, 0
+_ALL_HELD = _table(GPIPE, BREADTH_FIRST)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
     """The pipelines of n configs.
@@ -77,17 +115,17 @@ class Pipeline:
     @property
     def folded(self) -> BoolArray:
         """Whether the second chunk of each rank runs back, so that rank 0 has the last one."""
-        return self.kind >= ZB_V
+        return _FOLDED[self.kind]
 
     @property
     def looped(self) -> BoolArray:
         """Whether every chunk's successor is on the next rank, around and around."""
-        return np.isin(self.kind, (INTERLEAVED, BREADTH_FIRST, INTERLEAVED_ZB))
+        return _LOOPED[self.kind]
 
     @property
     def splits_backward(self) -> BoolArray:
         """Whether weight gradients are put off to fill idle time."""
-        return self.kind >= ZB_H1
+        return _SPLIT[self.kind]
 
 
 def schedule_kinds(names: NDArray[Any]) -> IntArray:
@@ -114,44 +152,26 @@ def bubble_s(
         input_grad_s: B, likewise.
         weight_grad_s: W, likewise.
     """
-    kind, others = pipeline.kind, pipeline.ranks - 1
+    others = pipeline.ranks - 1
     forward, data, weight = (
         np.asarray(x, dtype=np.float64) for x in (forward_s, input_grad_s, weight_grad_s)
     )
-    everything = forward + data + weight
     # All ranks start together, after the optimizer of the step before; so the last one idles for
     # the forward passes before its own, whatever it does later. Published zero bubbles let it
     # start late, which needs an optimizer that does not wait for all gradients.
     one_split = np.maximum(forward + data - weight, forward)
     two_split = np.maximum(forward + data - 2 * weight, forward)
+    dual = np.maximum(forward + 2 * data - weight, forward)
     # Breadth-first: with fewer microbatches than ranks, every further chunk waits for the first
     # microbatch to come around.
-    missing = (pipeline.chunks - 1) * np.maximum(pipeline.ranks - pipeline.microbatches, 0.0)
-    per_chunk = np.select(
-        [
-            kind == NONE,
-            np.isin(kind, (GPIPE, ONE_F_ONE_B, INTERLEAVED)),
-            kind == BREADTH_FIRST,
-            np.isin(kind, (ZB_H1, INTERLEAVED_ZB)),
-            kind == ZB_2P,
-            kind == ZB_V,
-            kind == V_HALF,
-            kind == V_MIN,
-            kind == DUAL_PIPE_V,
-        ],
-        [
-            np.zeros_like(everything * others),
-            others * everything,
-            (others + missing) * everything,
-            others * one_split,
-            others * two_split,
-            others * one_split,
-            others * everything,
-            others * everything * 4 / 3,
-            others * np.maximum(forward + 2 * data - weight, 0.0),
-        ],
+    waits = pipeline.kind == BREADTH_FIRST
+    missing = np.maximum(pipeline.ranks - pipeline.microbatches, 0.0) * (pipeline.chunks - 1)
+    whole, one, two, both = (row[pipeline.kind] for row in _IDLE)
+    per_rank = (
+        whole * (forward + data + weight) * (others + waits * missing)
+        + (one * one_split + two * two_split + both * dual) * others
     )
-    return np.asarray(per_chunk / pipeline.chunks)
+    return np.asarray(per_rank / pipeline.chunks)
 
 
 def in_flight(pipeline: Pipeline, rank: Numbers) -> FloatArray:
@@ -161,33 +181,10 @@ def in_flight(pipeline: Pipeline, rank: Numbers) -> FloatArray:
         pipeline: The schedules.
         rank: 0 to p - 1, broadcast against the configs.
     """
-    kind, p, v = pipeline.kind, pipeline.ranks, pipeline.chunks
-    every = pipeline.microbatches * v
+    p, v = pipeline.ranks, pipeline.chunks
     later = p - 1 - np.asarray(rank, dtype=np.float64)
-    most = np.select(
-        [
-            kind == NONE,
-            np.isin(kind, (GPIPE, BREADTH_FIRST)),
-            kind == ONE_F_ONE_B,
-            np.isin(kind, (INTERLEAVED, INTERLEAVED_ZB)),
-            kind == ZB_H1,
-            kind == ZB_2P,
-            kind == ZB_V,
-            kind == V_HALF,
-            kind == V_MIN,
-            kind == DUAL_PIPE_V,
-        ],
-        [
-            np.ones_like(later * every),
-            every + 0 * later,
-            later + 1,
-            2 * later + (v - 1) * p + 1,
-            p + 0 * later,
-            2 * p - 1 + 0 * later,
-            2 * p + 0 * later,
-            p + 2 + 0 * later,
-            2 * np.ceil((p + 4) / 3) + 0 * later,
-            2 * p + 1 + 0 * later,
-        ],
-    )
-    return np.asarray(np.minimum(most, every))
+    every = pipeline.microbatches * v
+    fixed, per_rank, per_later, per_chunk = (row[pipeline.kind] for row in _HELD)
+    most = fixed + per_rank * p + per_later * later + per_chunk * (v - 1) * p
+    most = np.where(pipeline.kind == V_MIN, 2 * np.ceil((p + 4) / 3), most)
+    return np.asarray(np.minimum(np.where(_ALL_HELD[pipeline.kind], every, most), every))
