@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import functools
-import os
 import signal
 import socket
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from types import FrameType
 from typing import Annotated, ParamSpec
 
 import typer
 
-from autotune.cli.output import set_up_logging, write_error
+from autotune.cli.output import discard_output, only_documents, set_up_logging, write_error
 from autotune.errors import AutotuneError, StorageRefused, Unsupported
 from autotune.study.signals import Terminated
 
@@ -67,23 +65,28 @@ def command(function: Callable[P, int | None]) -> Callable[P, None]:
     def run(*arguments: P.args, **options: P.kwargs) -> None:
         verbose = bool(options.get("verbose"))
         set_up_logging(verbose=verbose)
-        try:
-            code = function(*arguments, **options)
-        except AutotuneError as error:
-            if verbose:
-                raise
-            write_error(str(error))
-            code = FAILED if isinstance(error, StorageRefused | Unsupported) else WRONG_USE
-        except KeyboardInterrupt as interrupt:
-            code = exit_code_of(interrupt)
-            write_error("interrupted; the same command goes on from here")
-        except BrokenPipeError:
-            # The reader has gone, as `head` does; Python must not complain at exit either.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = DONE
-        raise typer.Exit(DONE if code is None else code)
+        documents = only_documents() if options.get("json") else nullcontext()
+        with documents:
+            code = _exit_code(lambda: function(*arguments, **options), verbose=verbose)
+        raise typer.Exit(code)
 
     return run
+
+
+def _exit_code(call: Callable[[], int | None], *, verbose: bool) -> int:
+    try:
+        return DONE if (code := call()) is None else code
+    except AutotuneError as error:
+        if verbose:
+            raise
+        write_error(str(error))
+        return FAILED if isinstance(error, StorageRefused | Unsupported) else WRONG_USE
+    except KeyboardInterrupt as interrupt:
+        write_error("interrupted; the same command goes on from here")
+        return exit_code_of(interrupt)
+    except BrokenPipeError:
+        discard_output()
+        return DONE
 
 
 @dataclass(slots=True)

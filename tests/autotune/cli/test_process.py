@@ -82,10 +82,11 @@ def test_a_finished_budget_needs_no_heavy_import(finished: Run, folder: Path) ->
     assert "nothing to do" in done.stdout
 
 
-def test_a_closed_pipe_is_no_error(finished: Run, folder: Path) -> None:
+@pytest.mark.parametrize("asked", ["status", "status --json"])
+def test_a_closed_pipe_is_no_error(asked: str, finished: Run, folder: Path) -> None:
     command = " ".join([sys.executable, "-c", "'from autotune.cli import main; main()'"])
     done = subprocess.run(
-        ["sh", "-c", f"{command} status | true"],
+        ["sh", "-c", f"{command} {asked} | true"],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -104,3 +105,47 @@ def test_several_jobs_from_a_file(name: str, folder: Path) -> None:
     line = json.loads(done.stdout)
     assert line["trials"] == 12
     assert line["failed_by_kind"].keys() <= {"oom"}
+
+
+PRINTING = """
+import atexit, os
+from dataclasses import replace
+
+from autotune import objective
+from toys import study, toy
+
+print("printed on import")
+os.write(1, b"written on import\\n")
+atexit.register(print, "printed at exit")
+made = toy(None)
+
+@objective(metrics=made.metrics, constraints=made.constraints, name="talkative")
+def talkative(config):
+    print("printed by the objective")
+    os.write(1, b"written by the objective\\n")
+    os.system("echo printed by a program")
+    return made.evaluate(config, seed=0)
+
+loud = replace(study(), name="loud", objective=talkative, n_trials=3)
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "loud.py:loud", "--no-report"),
+        ("run", "loud.py:loud", "--no-report", "--n-jobs", "2"),
+        ("evaluate", "loud.py:loud", "--baseline", "spare"),
+    ],
+    ids=["run", "two jobs", "evaluate"],
+)
+def test_only_the_document_is_on_standard_output(arguments: tuple[str, ...], folder: Path) -> None:
+    (folder / "loud.py").write_text(PRINTING)
+    done = subprocess.run(
+        (*MAIN, *arguments, "--json"), cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 1, done.stdout
+    assert json.loads(done.stdout)["study"] == "loud"
+    said = ("on import", "by the objective", "by a program", "at exit")
+    assert all(each in done.stderr for each in said)
