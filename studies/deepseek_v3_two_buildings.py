@@ -42,7 +42,7 @@ def study() -> StudySpec:
         design_point=made,
         baselines={"deepseek-v3-production": deepseek_v3_production(parsed)},
         sampler="tpe",
-        n_trials=300,
-        n_startup_trials=40,
+        n_trials=600,
+        n_startup_trials=60,
         tags=("llm", "mixture of experts", "two buildings"),
     )

@@ -33,7 +33,7 @@ def study() -> StudySpec:
         "llama3-405b-two-buildings",
         point="llama3-405b-16k-h100-two-buildings",
         capacity=None,
-        n_trials=300,
+        n_trials=600,
     )
 
 
@@ -44,7 +44,7 @@ def cut_sweep() -> tuple[StudySpec, ...]:
             f"llama3-405b-cut-sweep/{terabits:g}-Tbit-s",
             point=f"llama3-405b-16k-h100-two-buildings/{terabits:g}-Tbit-s",
             capacity=f"{terabits:g} Tbit/s",
-            n_trials=150,
+            n_trials=200,
         )
         for terabits in CUTS_TBIT_PER_S
     )
@@ -69,6 +69,6 @@ def _study(name: str, *, point: str, capacity: str | None, n_trials: int) -> Stu
         baselines={"llama3-production": llama3_production(parsed)},
         sampler="tpe",
         n_trials=n_trials,
-        n_startup_trials=40,
+        n_startup_trials=60,
         tags=("llm", "dense", "two buildings"),
     )
