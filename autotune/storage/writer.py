@@ -61,8 +61,7 @@ def insert_study(connection: Connection, study: NewStudy) -> int:
         METRIC_NAMES_KEY,
         list(study.metric_names),
     )
-    for trial in study.trials:
-        insert_trial(connection, study_id, trial)
+    insert_trials(connection, study_id, study.trials)
     return study_id
 
 
@@ -78,30 +77,50 @@ def update_queue(connection: Connection, study_id: int, queue: Sequence[Any]) ->
 
 def insert_trial(connection: Connection, study_id: int, trial: NewTrial) -> TrialRow:
     """Add a trial with everything that is known of it, and number it as Optuna does."""
-    started = trial.started or datetime.now(UTC)
-    finished = None if trial.state == "RUNNING" else trial.finished or datetime.now(UTC)
+    return insert_trials(connection, study_id, [trial])[0]
+
+
+def insert_trials(connection: Connection, study_id: int, new: Sequence[NewTrial]) -> list[TrialRow]:
+    """Add many trials as `insert_trial` adds one."""
+    if not new:
+        return []
+    now = datetime.now(UTC)
+    times = [
+        (each.started or now, None if each.state == "RUNNING" else each.finished or now)
+        for each in new
+    ]
     count = select(func.count()).select_from(trials).where(trials.c.study_id == study_id)
-    number = int(connection.execute(count).scalar_one())
-    added = insert(trials).values(
-        study_id=study_id,
-        number=number,
-        state=trial.state,
-        datetime_start=naive_utc(started),
-        datetime_complete=naive_utc(finished),
-    )
-    trial_id = int(connection.execute(added.returning(trials.c.trial_id)).scalar_one())
-    if trial.params:
-        connection.execute(insert(trial_params), _param_rows(trial_id, trial))
-    _insert(connection, trial_user_attributes, trial_id, TRIAL_KEY, trial.packed)
-    _insert_result(connection, trial_id, trial.values, trial.constraints)
-    return TrialRow(
-        trial_id=trial_id,
-        number=number,
-        state=trial.state,
-        started=started,
-        finished=finished,
-        packed=trial.packed,
-    )
+    first = int(connection.execute(count).scalar_one())
+    rows = [
+        {
+            "study_id": study_id,
+            "number": first + i,
+            "state": each.state,
+            "datetime_start": naive_utc(started),
+            "datetime_complete": naive_utc(finished),
+        }
+        for i, (each, (started, finished)) in enumerate(zip(new, times, strict=True))
+    ]
+    added = insert(trials).returning(trials.c.trial_id, sort_by_parameter_order=True)
+    trial_ids = [int(trial_id) for trial_id in connection.execute(added, rows).scalars()]
+    numbered = list(zip(trial_ids, new, strict=True))
+    _insert_rows(connection, trial_params, [r for i, t in numbered for r in _param_rows(i, t)])
+    packed = [_attribute(i, TRIAL_KEY, t.packed) for i, t in numbered]
+    _insert_rows(connection, trial_user_attributes, packed)
+    _insert_results(connection, [(i, t.values, t.constraints) for i, t in numbered])
+    return [
+        TrialRow(
+            trial_id=trial_id,
+            number=first + i,
+            state=each.state,
+            started=started,
+            finished=finished,
+            packed=each.packed,
+        )
+        for i, ((trial_id, each), (started, finished)) in enumerate(
+            zip(numbered, times, strict=True)
+        )
+    ]
 
 
 def _param_rows(trial_id: int, trial: NewTrial) -> list[dict[str, Any]]:
@@ -146,7 +165,7 @@ def finish_trial(
         )
         .values(value_json=dumps(packed))
     )
-    _insert_result(connection, row.trial_id, values, constraints)
+    _insert_results(connection, [(row.trial_id, values, constraints)])
     return TrialRow(
         trial_id=row.trial_id,
         number=row.number,
@@ -162,26 +181,33 @@ def beat(connection: Connection, trial_id: int, count: int) -> None:
     _set(connection, trial_user_attributes, "trial_id", trial_id, HEARTBEAT_KEY, count)
 
 
-def _insert_result(
+def _insert_results(
     connection: Connection,
-    trial_id: int,
-    values: Sequence[float],
-    constraints: Sequence[float] | None,
+    results: Sequence[tuple[int, Sequence[float], Sequence[float] | None]],
 ) -> None:
-    if constraints is not None:
-        listed = list(constraints)
-        _insert(connection, trial_system_attributes, trial_id, CONSTRAINTS_KEY, listed)
-    if values:
-        assert all(math.isfinite(value) for value in values), "evaluations are finite"
-        rows = [
-            {"trial_id": trial_id, "objective": i, "value": value, "value_type": "FINITE"}
-            for i, value in enumerate(values)
-        ]
-        connection.execute(insert(trial_values), rows)
+    """Add values and constraints, by trial."""
+    constraints = [
+        _attribute(trial_id, CONSTRAINTS_KEY, list(listed))
+        for trial_id, _, listed in results
+        if listed is not None
+    ]
+    _insert_rows(connection, trial_system_attributes, constraints)
+    rows: list[dict[str, Any]] = [
+        {"trial_id": trial_id, "objective": i, "value": value, "value_type": "FINITE"}
+        for trial_id, values, _ in results
+        for i, value in enumerate(values)
+    ]
+    assert all(math.isfinite(row["value"]) for row in rows), "evaluations are finite"
+    _insert_rows(connection, trial_values, rows)
 
 
-def _insert(connection: Connection, table: Table, trial_id: int, key: str, value: Any) -> None:
-    connection.execute(insert(table).values(trial_id=trial_id, key=key, value_json=dumps(value)))
+def _attribute(trial_id: int, key: str, value: Any) -> dict[str, Any]:
+    return {"trial_id": trial_id, "key": key, "value_json": dumps(value)}
+
+
+def _insert_rows(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
+    if rows:
+        connection.execute(insert(table), rows)
 
 
 def _set(

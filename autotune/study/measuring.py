@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from autotune.evaluation import Evaluation, FailureKind, Status
@@ -34,6 +35,7 @@ class Reporter:
 
     def __call__(self, step: int, metrics: Mapping[str, float]) -> bool:
         """Take an intermediate value, see `Report`; whatever is given, it never raises."""
+        _explain_reports()
         try:
             self.values.append((int(step), {str(k): float(v) for k, v in metrics.items()}))
         except (TypeError, ValueError, AttributeError) as error:
@@ -42,6 +44,15 @@ class Reporter:
         if self.stop_at is not None and time.time() >= self.stop_at:
             self.stopped = True
         return self.stopped
+
+
+@cache
+def _explain_reports() -> None:
+    """Say once what becomes of intermediate values."""
+    _logger.info(
+        "intermediate values are recorded with the trial; no measurement is stopped because of "
+        "them, only because the time is over: several metrics have no common order to judge by"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -241,7 +241,11 @@ def to_trial(row: TrialRow) -> Trial:
         seed=packed["seed"],
         started=row.started,
         finished=row.finished,
-        attributes={**packed["notes"], "provenance": packed["provenance"]},
+        attributes={
+            **packed["notes"],
+            "provenance": packed["provenance"],
+            **({"wall_s": packed["wall_s"]} if "wall_s" in packed else {}),
+        },
     )
 
 
