@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,12 +10,14 @@ from objectives.analytical import collectives as names
 from objectives.analytical.batch import Batch
 from objectives.analytical.collectives import Traffic, cut_tier
 from objectives.analytical.parts import Parts, rank_parameters, whole_load
+from objectives.analytical.rows import take
+from objectives.analytical.search import levels_at_once, smallest_enough
 from objectives.analytical.setup import Setup
 from objectives.analytical.step import Steady, edges, steady
 from objectives.analytical.terms import Load, merge, total
-from objectives.analytical.times import Plan, Times, with_capacity
+from objectives.analytical.times import Plan, Times, make_plan, with_capacity
 from objectives.physics.activations import FULL
-from objectives.physics.arrays import FloatArray
+from objectives.physics.arrays import BoolArray, FloatArray
 from objectives.physics.messages import sends_per_direction
 from objectives.physics.tiers import REGION
 
@@ -24,9 +26,6 @@ TOLERANCE = 0.01
 
 INFINITE_BYTES_PER_S = 1e20
 """So many ports that no two flows ever meet."""
-
-ROUNDS = 9
-"""Of the search; each narrows the capacity down by a factor of four or more."""
 
 
 def crossing_bytes(setup: Setup, batch: Batch, planned: Traffic, plan: Plan) -> FloatArray:
@@ -90,8 +89,9 @@ def needed_capacity(
 ) -> FloatArray:
     """The smallest cut whose step time is within 1 % of an infinite one's, byte/s, shape (n,).
 
-    Only what crosses is timed anew for each capacity, and unless it is part of every layer only
-    the ends of the step are put together anew. 0 where nothing crosses.
+    For each capacity only what crosses is timed anew. Unless that is part of every layer, the
+    steady part of the step stays, and only its ends are put together anew. 0 where nothing
+    crosses.
 
     Args:
         setup: The scenario.
@@ -102,71 +102,63 @@ def needed_capacity(
         times: How long they take over the cluster's own cut.
         core: The steady part of the step over it.
     """
+    size = len(batch)
+    needed = np.zeros(size)
+    crossing = crossing_bytes(setup, batch, planned, plan)
+    layered = _crosses_in_layers(batch, plan)
+    everything = _State(batch=batch, parts=parts, planned=planned, times=times, core=core)
+    for rows, anew in (
+        (np.flatnonzero((crossing > 0) & ~layered), False),
+        (np.flatnonzero((crossing > 0) & layered), True),
+    ):
+        if len(rows):
+            state = everything if len(rows) == size else take(everything, rows, size)
+            needed[rows] = _search(setup, state, crossing[rows], steady_anew=anew)
+    return needed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State:
+    """What a step is put together from."""
+
+    batch: Batch
+    parts: Parts
+    planned: Traffic
+    times: Times
+    core: Steady
+
+
+def _search(setup: Setup, state: _State, crossing: FloatArray, *, steady_anew: bool) -> FloatArray:
+    size = len(state.batch)
     tier = cut_tier(setup)
-    if tier is None or not len(plan.crossing.row):
-        return np.zeros(len(batch))
-    in_layers = _crosses_in_layers(batch, plan)
+    assert tier is not None
+    levels = levels_at_once(size)
+    tried = 2**levels - 1
+    some = take(state, np.repeat(np.arange(size), tried), size) if tried > 1 else state
+    plan = make_plan(setup, some.batch, some.planned)
 
     def time_s(capacity: FloatArray) -> FloatArray:
-        anew = with_capacity(times, plan, tier, capacity)
-        middle = steady(setup, batch, parts, planned, anew) if in_layers else core
-        terms = edges(setup, batch, planned, anew, middle)
-        merge(terms, middle.terms)
-        return total(terms.values())
+        times = with_capacity(some.times, plan, tier, capacity.ravel())
+        core = some.core
+        if steady_anew:
+            core = steady(setup, some.batch, some.parts, some.planned, times)
+        terms = edges(setup, some.batch, some.planned, times, core)
+        merge(terms, core.terms)
+        return total(terms.values()).reshape(size, tried)
 
-    goal = (1 + TOLERANCE) * time_s(np.full(len(batch), INFINITE_BYTES_PER_S))
-    crossing = crossing_bytes(setup, batch, planned, plan)
-    crosses = crossing > 0
-    start = np.where(crosses, crossing, 1.0) / goal
-    return np.where(crosses, smallest_enough(time_s, goal, start), 0.0)
-
-
-def _crosses_in_layers(batch: Batch, plan: Plan) -> bool:
-    """Whether any config sends over a cut within its layers, microbatch by microbatch."""
-    every = {names.TENSOR, names.TENSOR_VISITS, names.CONTEXT, names.DISPATCH, names.COMBINE}
-    layered = np.isin(plan.crossing.which, [plan.index(name) for name in every])
-    often = (batch.reshard | batch.reduce_often)[plan.crossing.row]
-    sharded = np.isin(plan.crossing.which, [plan.index(name) for name in names.SHARDING])
-    return bool(np.any(layered | (sharded & often)))
+    fastest = time_s(np.full((size, tried), INFINITE_BYTES_PER_S))
+    goal = (1 + TOLERANCE) * fastest[:, :1]
+    # All bytes must cross within the step; a factor is left for what the model overlaps twice.
+    return smallest_enough(lambda c: time_s(c) > goal, crossing / goal[:, 0] / 4, levels)
 
 
-def smallest_enough(
-    time_s: Callable[[FloatArray], FloatArray], goal: FloatArray, start: FloatArray
-) -> FloatArray:
-    """The smallest capacity with time_s(capacity) <= goal, elementwise, shape (n,).
-
-    Times fall about linearly with the reciprocal of the capacity, so that is the scale of the
-    search: false position, with the weight of an end that stays halved (Illinois), between a
-    capacity that is enough and one that is not.
-
-    Args:
-        time_s: Falling in the capacity.
-        goal: Reached for large capacities.
-        start: Where nothing less can be enough, roughly.
-
-    References:
-        Dowell and Jarratt, "A modified regula falsi method", BIT 11, 1971.
-    """
-    low = np.zeros_like(goal)
-    low_value = np.full_like(goal, -TOLERANCE) * goal / (1 + TOLERANCE)
-    high = 1.0 / start
-    for _ in range(8):
-        high_value = time_s(1.0 / high) - goal
-        if np.all(high_value > 0):
-            break
-        high = np.where(high_value > 0, high, 4 * high)
-    found = np.where(high_value > 0, 0.0, high)
-    side = np.zeros_like(goal)
-    for _ in range(ROUNDS):
-        span = high_value - low_value
-        guess = (low * high_value - high * low_value) / np.where(span > 0, span, 1.0)
-        guess = np.clip(guess, low + 1e-3 * (high - low), high - 1e-3 * (high - low))
-        value = time_s(1.0 / guess) - goal
-        enough = value <= 0
-        found = np.where(enough, np.maximum(found, guess), found)
-        high_value = np.where(enough & (side > 0), high_value / 2, high_value)
-        low_value = np.where(~enough & (side < 0), low_value / 2, low_value)
-        low, low_value = np.where(enough, guess, low), np.where(enough, value, low_value)
-        high, high_value = np.where(enough, high, guess), np.where(enough, high_value, value)
-        side = np.where(enough, 1.0, -1.0)
-    return 1.0 / np.where(found > 0, found, 1.0 / INFINITE_BYTES_PER_S)
+def _crosses_in_layers(batch: Batch, plan: Plan) -> BoolArray:
+    """Whether a config sends over a cut within its layers, microbatch by microbatch, shape (n,)."""
+    every = (names.TENSOR, names.TENSOR_VISITS, names.CONTEXT, names.DISPATCH, names.COMBINE)
+    pairs = plan.crossing
+    layered = np.isin(pairs.which, [plan.index(name) for name in every])
+    often = (batch.reshard | batch.reduce_often)[pairs.row]
+    sharded = np.isin(pairs.which, [plan.index(name) for name in names.SHARDING])
+    mask = np.zeros(len(batch), dtype=np.bool_)
+    mask[pairs.row[layered | (sharded & often)]] = True
+    return mask
