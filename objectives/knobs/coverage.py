@@ -85,8 +85,8 @@ NOT_MODELLED: Mapping[str, str] = {
         "has none"
     ),
     "uneven GPU counts and types per building": (
-        "all buildings are taken as equal blocks of the smallest common size; batch and layer "
-        "shares per building need a model of unequal stages"
+        "the analytical backend refuses unequal buildings; batch and layer shares per building "
+        "need a model of unequal stages"
     ),
     "depth-first with N contiguous microbatches": (
         "interleaved 1F1B is the case N = stages; other N need a schedule simulation"
