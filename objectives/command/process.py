@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from objectives.command import guard
+
 _LAUNCH_WITH_LIMIT = """
 import os, resource, sys
 limit = int(sys.argv[1])
@@ -68,8 +70,8 @@ def run_program(
     """Run a program to its end or its timeout; nothing of its process group outlives it.
 
     Output goes to files and not through pipes, so that a child that keeps a pipe open cannot
-    hold anything up. On any exception, Ctrl-C included, the group is ended too. Where this process
-    itself is killed by SIGKILL, the program goes on to its own end.
+    hold anything up. On any exception, Ctrl-C included, the group is ended too, and so it is where
+    this process, or the tuner that it works for, is killed by SIGKILL.
 
     Args:
         argv: Program and arguments; no shell.
@@ -102,12 +104,14 @@ def run_program(
         )
     ending = None
     try:
+        guard.add(process.pid)
         ending = _wait(process, start + timeout_s, (stdout, stderr), output_limit_bytes)
     finally:
         if ending is not Ending.EXITED:
             _end_group(process, grace_s)
         # What the program left running would disturb the next measurement.
         _signal_group(process.pid, signal.SIGKILL)
+        guard.remove(process.pid)
     code = process.returncode
     return Finished(
         ending=ending,
@@ -128,6 +132,8 @@ def _wait(
                 return Ending.TIMED_OUT
             if any(path.stat().st_size > limit for path in outputs):
                 return Ending.FLOODED
+            if guard.is_orphan():
+                raise KeyboardInterrupt from None  # nobody is left who wants a result
         else:
             return Ending.EXITED
 

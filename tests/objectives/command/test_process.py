@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from autotune import FailureKind, Objective
+from objectives.command import guard
 
 Make = Callable[..., Objective]
 
@@ -115,3 +120,51 @@ def test_a_program_that_never_stops_printing(make: Make) -> None:
 def test_a_program_that_reads_gets_nothing(make: Make) -> None:
     code = "import sys; print('{\"loss\": %d}' % len(sys.stdin.read()))"
     assert make(code).evaluate({}, seed=0).metrics == {"loss": 0}
+
+
+KILLED = """
+import sys
+from optuna.distributions import IntDistribution
+from autotune import SearchSpace, StudySpec, open_study
+from objectives.command import command_objective
+
+definition = {
+    "argv": ["{python}", "-I", "-S", "-c", sys.argv[1]],
+    "environment": {"PIDS": sys.argv[2]},
+    "metric": {"loss": {}},
+}
+objective = command_objective(definition)
+spec = StudySpec(name="s", space=SearchSpace({"x": IntDistribution(0, 9)}), objective=objective,
+                 metrics=["loss"])
+open_study(spec, "memory" if sys.argv[3] == "1" else sys.argv[2] + ".db").optimize(
+    n_jobs=int(sys.argv[3])
+)
+"""
+
+
+@needs_proc
+@pytest.mark.parametrize("n_jobs", ["1", "2"])
+def test_nothing_outlives_a_tuner_that_is_killed(n_jobs: str, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    arguments = (sys.executable, "-c", KILLED, STUBBORN, str(pids), n_jobs)
+    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL) as tuner:
+        assert _wait_until(lambda: pids.exists() and " " in pids.read_text())
+        tuner.kill()
+    parent, child = map(int, pids.read_text().split())
+    try:
+        assert _wait_until(lambda: _dead(parent) and _dead(child))
+    finally:
+        if not _dead(parent):
+            os.killpg(parent, signal.SIGKILL)
+
+
+@needs_proc
+def test_the_watcher_is_started_again_once_it_is_gone(make: Make) -> None:
+    objective = make("print('{\"loss\": 1}')")
+    assert objective.evaluate({}, seed=0).ok
+    watcher = guard._watcher._process
+    assert watcher is not None
+    watcher.kill()
+    watcher.wait()
+    assert objective.evaluate({}, seed=0).ok
+    assert guard._watcher._process is not watcher
