@@ -14,6 +14,7 @@ from objectives.physics.arrays import BoolArray, FloatArray
 from objectives.physics.compute import Device, make_device
 from objectives.physics.layout import Layout, parse_layout
 from objectives.physics.long_link import LongLinkKnobs, parse_long_link_knobs
+from objectives.physics.network_constants import network_constants
 from objectives.physics.schedules import Pipeline, schedule_kinds
 from objectives.physics.stages import Stages, stages
 from objectives.physics.work import Slice
@@ -178,8 +179,6 @@ def _device(setup: Setup, fp8: BoolArray) -> Device:
 
 
 def _sent_bytes(setup: Setup, compression: Column, plain: FloatArray) -> FloatArray:
-    from objectives.physics.network_constants import network_constants
-
     constants = network_constants()
     scale = constants.quantisation_scale_bytes / constants.quantisation_block_elements
     return np.select(

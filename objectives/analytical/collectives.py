@@ -112,7 +112,7 @@ def _key_value_bytes(setup: Setup, batch: Batch) -> FloatArray:
     attention = setup.transformer.attention
     heads = np.maximum(attention.kv_heads / batch.tensor, 1.0)
     width = heads * (attention.qk_dim + attention.v_dim)
-    return 2 * batch.part.tokens * batch.context * width
+    return np.asarray(2 * batch.part.tokens * batch.context * width)
 
 
 def _layer_parameters(setup: Setup) -> float:

@@ -57,7 +57,7 @@ def peak_bytes(by_use: dict[str, FloatArray]) -> FloatArray:
     Args:
         by_use: Arrays of shape (4, n).
     """
-    return np.max(total(by_use.values()), axis=0)
+    return np.asarray(np.max(total(by_use.values()), axis=0))
 
 
 def host_bytes(
@@ -69,7 +69,7 @@ def host_bytes(
     kept = ranks.weigh(parts.kept)
     states = memory.OPTIMIZER_BYTES * (outside / batch.shards + inside / batch.expert_shards)
     used = batch.activation_offload * held * kept + batch.optimizer_offload * states
-    return np.max(used, axis=0)
+    return np.asarray(np.max(used, axis=0))
 
 
 def _sharding(batch: Batch, shards: FloatArray) -> Sharding:
@@ -105,7 +105,7 @@ def _buffers(
     # Offloaded activations pass through two layers' worth of buffers.
     passing = np.max(np.stack(tuple(parts.kept.values())), axis=0) * 2 * batch.activation_offload
     crossing = 0.0 if cut_tier(setup) is None else in_flight_memory_bytes(batch.network)
-    return (
+    return np.asarray(
         np.max(np.stack(working), axis=0)
         + memory.gathered_bytes(common, planned.layer_parameters, prefetched=batch.prefetch)
         + memory.gathered_bytes(experts, planned.expert_layer_parameters, prefetched=batch.prefetch)

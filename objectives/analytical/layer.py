@@ -174,13 +174,13 @@ class _Layer:
             ahead = np.maximum(self.times.transfer(prefix + names.GATHER), gather / batch.prefetch)
             gathered = batch.reshard * factor * ahead
             reduced = batch.reduce_often * factor * self.times.total(prefix + names.REDUCE)
-            hidden = batch.overlap_gather * np.minimum(gathered, forward)
+            hidden = np.where(batch.overlap_gather, np.minimum(gathered, forward), 0.0)
             self._forward(prefix + names.GATHER, gathered, hidden)
             forward = forward - hidden
-            hidden = batch.overlap_gather * np.minimum(gathered, backward)
+            hidden = np.where(batch.overlap_gather, np.minimum(gathered, backward), 0.0)
             self._backward(prefix + names.GATHER, gathered, hidden)
             backward = backward - hidden
-            hidden = batch.overlap_reduce * np.minimum(reduced, backward)
+            hidden = np.where(batch.overlap_reduce, np.minimum(reduced, backward), 0.0)
             self._backward(prefix + names.REDUCE, reduced, hidden)
             backward = backward - hidden
 

@@ -84,7 +84,7 @@ def rank_loads(setup: Setup, batch: Batch) -> Load:
         dense=held.dense_layers if has_experts else held.dense_layers + extra,
         expert=held.expert_layers + extra if has_experts else held.expert_layers,
         embedding=held.first.astype(np.float64),
-        head=held.last * (1.0 + model.mtp_layers),
+        head=held.last.astype(np.float64) * (1 + model.mtp_layers),
     )
 
 

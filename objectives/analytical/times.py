@@ -76,11 +76,14 @@ class Times:
 
     def total(self, name: str) -> FloatArray:
         """Of one collective in all, shape (n,)."""
-        return self.total_s[self.names.index(name) if name in self.names else -1]
+        return np.asarray(self.total_s[self._row(name)])
 
     def transfer(self, name: str) -> FloatArray:
         """Of one collective's slowest tier, shape (n,)."""
-        return self.transfer_s[self.names.index(name) if name in self.names else -1]
+        return np.asarray(self.transfer_s[self._row(name)])
+
+    def _row(self, name: str) -> int:
+        return self.names.index(name) if name in self.names else -1
 
 
 def make_plan(setup: Setup, batch: Batch, planned: Traffic) -> Plan:

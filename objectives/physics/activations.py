@@ -102,7 +102,7 @@ def attention_bytes(shape: Shape, attention: Attention, keeping: Keeping) -> Flo
         core = np.where(selective, 0.0, 5 * heads * shape.sequence_length)
     output = 2 * heads * attention.v_dim
     kept = projected + latent + core + output
-    return shape.tokens * kept + _residual_bytes(shape, attention.hidden, keeping)
+    return np.asarray(shape.tokens * kept + _residual_bytes(shape, attention.hidden, keeping))
 
 
 def mlp_bytes(shape: Shape, mlp: Mlp, keeping: Keeping) -> FloatArray:
