@@ -33,6 +33,7 @@ class Options:
         n_jobs: Configs measured at once.
         timeout_s: From when on nothing new is begun.
         migrate: Whether a changed study's trials are taken over.
+        reset_sampler: Whether another sampler or seed than the stored one is meant.
         report: The page, or the folder of a sweep's pages.
         no_report: Whether none is written.
         page_suffix: What tells the pages of two backends apart.
@@ -43,6 +44,7 @@ class Options:
     n_jobs: int
     timeout_s: float | None
     migrate: bool
+    reset_sampler: bool
     report: Path | None
     no_report: bool
     page_suffix: str
@@ -129,6 +131,12 @@ def run(
         bool,
         typer.Option("--migrate", help="Take the trials of a changed study over into a new one."),
     ] = False,
+    reset_sampler: Annotated[
+        bool,
+        typer.Option(
+            "--reset-sampler", help="Go on with another sampler or seed than the study began with."
+        ),
+    ] = False,
     report: Annotated[
         Path | None,
         typer.Option(help="The HTML page; of a sweep, their folder.", show_default="./STUDY.html"),
@@ -148,6 +156,7 @@ def run(
         n_jobs=n_jobs,
         timeout_s=timeout,
         migrate=migrate,
+        reset_sampler=reset_sampler,
         report=report,
         no_report=no_report,
         page_suffix=f"-{objective}" if objective else "",
@@ -187,7 +196,9 @@ def _run_all(
 
 
 def _run_one(spec: StudySpec, target: Target, options: Options, *, show: bool) -> Result:
-    study = open_study(spec, options.storage, migrate=options.migrate)
+    study = open_study(
+        spec, options.storage, migrate=options.migrate, reset_sampler=options.reset_sampler
+    )
     start = time.monotonic()
     outcome = _optimize(study, options)
     measured_s = time.monotonic() - start

@@ -169,7 +169,7 @@ def _changed(row: StudyRow, wanted: _Wanted) -> dict[str, Any]:
         new = ", ".join(f"{name} {value!r}" for name, value in differing.items())
         raise StudyMismatch(
             f"study {row.name!r} was started with {stored}, and the spec has {new}; pass "
-            "reset_sampler=True to go on with the new one, or keep the old"
+            "reset_sampler=True (`--reset-sampler`) to go on with the new one, or keep the old"
         )
     later = {
         "description": spec.description,

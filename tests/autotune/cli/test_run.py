@@ -183,3 +183,15 @@ def test_a_changed_study_needs_migrate(finished: Run, folder: Path) -> None:
     assert "--migrate" in ended.err or "migrate" in ended.err
     line = finished("run", "toys.py:study", "--migrate", "--json", "--no-report").json
     assert line["study"] == "toy-study"
+
+
+def test_another_seed_or_sampler_is_said_twice(finished: Run) -> None:
+    command = ("run", "toys.py:study", "--seed", "5", "--sampler", "random", "--n-trials", "14")
+    refused = finished(*command, "--no-report")
+    assert refused.code == 2
+    assert "--reset-sampler" in refused.err
+    ended = finished(*command, "--no-report", "--reset-sampler", "--json")
+    assert ended.code == 0
+    assert ended.json["new_trials"] == 2
+    stored = finished("status", "--json").json
+    assert (stored["sampler"], stored["seed"]) == ("random", 5)
