@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json as json_module
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.text import Text
 
 from autotune import plugins
 from autotune.cli import commands, output, shapes, tables
+from autotune.cli.config_files import STDIN, read_config
 from autotune.cli.stored import BASELINE, BEST, Stored, load
 from autotune.cli.targets import resolve
 from autotune.design_point import DesignPoint
@@ -22,8 +21,6 @@ from autotune.objective import Config, Objective
 from autotune.report.sentences import lead_phrase, why_unusable_evaluation
 from autotune.study import StudySpec
 from autotune.study.measuring import measure
-
-_STDIN = "-"
 
 
 def evaluate(
@@ -156,7 +153,7 @@ class _Side:
 
 def _side(stored: Stored, text: str) -> _Side:
     """A trial of the study, or a config of a file, which is measured now."""
-    if not (text == _STDIN or text.endswith(".json")):
+    if not (text == STDIN or text.endswith(".json")):
         trial = stored.trial(text)
         if trial.evaluation is None:
             raise InvalidInput(f"trial {text}", f"must be measured, it is {trial.state.value}")
@@ -201,34 +198,6 @@ def _exported(study: str | None, trial: str, storage: str) -> tuple[str, DesignP
         spec = resolve(study).only()
         return spec.name, spec.design_point, _baseline_of(spec, trial)
     return stored.record.name, stored.record.design_point, stored.trial(trial).config
-
-
-def read_config(file: str) -> dict[str, Any]:
-    """Read a config from a JSON file or standard input.
-
-    Args:
-        file: A path, or ``-``.
-
-    Raises:
-        InvalidInput: If it cannot be read or is no JSON object.
-    """
-    what = "config from standard input" if file == _STDIN else f"config {file}"
-    try:
-        text = sys.stdin.read() if file == _STDIN else Path(file).read_text(encoding="utf-8")
-        value = json_module.loads(text)
-    except OSError as error:
-        raise InvalidInput(what, f"must be a readable file, got: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InvalidInput(what, f"must be text in UTF-8, got: {error}") from error
-    except json_module.JSONDecodeError as error:
-        raise InvalidInput(
-            what, f"must be JSON, got: {error.msg} in line {error.lineno}, column {error.colno}"
-        ) from error
-    if not isinstance(value, dict):
-        raise InvalidInput(
-            what, f"must be a JSON object of parameters and values, got {type(value).__name__}"
-        )
-    return value
 
 
 def _show_evaluation(evaluation: Evaluation, objective: Objective) -> None:

@@ -73,7 +73,13 @@ def test_a_failed_measurement_is_a_failure(autotune: Run, folder: Path) -> None:
         (json.dumps({**CONFIG, "tp": 2}), "world"),
         (json.dumps({**CONFIG, "tp": 3.7, "typo": 1}), "2 problems"),
         (json.dumps({"tp": 4}), "problems"),
+        ("[" * 100_000, "nested"),
+        ('{"tp": ' + "[" * 900 + "]" * 900 + "}", "nested"),
+        ('{"tp": ' + "9" * 5000 + "}", "shorter numbers"),
+        ('{"tp": 8, "dp": 1, "tp": 4}', "tp: must be given once"),
+        ('{"tp": NaN}', "no NaN"),
     ],
+    ids=range(10),
 )
 def test_a_bad_config_is_explained(text: str, said: str, autotune: Run, folder: Path) -> None:
     (folder / "bad.json").write_text(text)
@@ -81,6 +87,11 @@ def test_a_bad_config_is_explained(text: str, said: str, autotune: Run, folder: 
     assert ended.code == 2
     assert said in ended.err
     assert ended.out == ""
+
+
+def test_a_byte_order_mark_is_no_part_of_a_config(autotune: Run, folder: Path) -> None:
+    (folder / "marked.json").write_text(json.dumps(CONFIG), encoding="utf-8-sig")
+    assert autotune("evaluate", "toys.py:study", "--config", "marked.json").code == 0
 
 
 def test_evaluate_needs_exactly_one_config(autotune: Run, config_file: str) -> None:
