@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 
 from autotune import plugins
 from autotune.errors import AutotuneError, StorageRefused
+from autotune.plugins import BrokenPlugin
 
 if TYPE_CHECKING:
     from autotune.storage import Location
@@ -128,11 +129,12 @@ def check_plugins() -> Iterator[Check]:
                 loaded = plugins.load(group, name)
                 if group == "autotune.studies" and callable(loaded):
                     loaded()
-            except Exception as error:  # whatever a third party's module raises
+            except (Exception, SystemExit) as error:  # whatever a third party's function raises
+                fault = (error.__cause__ or error) if isinstance(error, BrokenPlugin) else error
                 yield Check(
                     topic=topic,
                     verdict=Verdict.FAILED,
-                    detail=f"{point.value} cannot be loaded: {type(error).__name__}: {error}",
+                    detail=f"{point.value} cannot be loaded: {type(fault).__name__}: {fault}",
                     remedy=f"reinstall or remove the package that offers {name!r}",
                 )
             else:

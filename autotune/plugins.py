@@ -7,7 +7,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
 
-from autotune.errors import UnknownName
+from autotune.errors import AutotuneError, UnknownName
 
 Group = Literal["autotune.objectives", "autotune.studies", "autotune.exporters"]
 
@@ -16,6 +16,11 @@ _KIND = {
     "autotune.studies": "study",
     "autotune.exporters": "exporter",
 }
+
+
+class BrokenPlugin(AutotuneError):
+    """An installed package offers what cannot be loaded: its module is missing or fails."""
+
 
 _logger = logging.getLogger(__name__)
 
@@ -42,8 +47,17 @@ def load(group: Group, name: str) -> Any:
 
     Raises:
         UnknownName: If no installed package offers it; lists those that are.
+        BrokenPlugin: If loading it fails, for whatever reason.
     """
     points = installed(group)
     if name not in points:
         raise UnknownName(_KIND[group], name, points)
-    return points[name].load()
+    point = points[name]
+    try:
+        return point.load()
+    except (Exception, SystemExit) as error:  # whatever a third party's module raises
+        package = f" of {point.dist.name}" if point.dist else ""
+        raise BrokenPlugin(
+            f"{_KIND[group]} {name!r}{package} cannot be loaded from {point.value}: "
+            f"{type(error).__name__}: {error}; reinstall or remove the package that offers it"
+        ) from error

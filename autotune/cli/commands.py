@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import signal
 import socket
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -15,11 +16,20 @@ import typer
 
 from autotune.cli.output import discard_output, only_documents, set_up_logging, write_error
 from autotune.errors import AutotuneError, StorageRefused, Unsupported
+from autotune.plugins import BrokenPlugin
 from autotune.study.signals import Terminated
 
 DONE, FAILED, WRONG_USE, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
 
 DEFAULT_STORAGE = "autotune.db"
+
+
+class NothingFound(AutotuneError):
+    """A study has nothing yet of what was asked for properly."""
+
+
+_NOT_TO_BE_DONE = (StorageRefused, Unsupported, BrokenPlugin, NothingFound)
+"""Errors of what was asked for properly."""
 
 P = ParamSpec("P")
 
@@ -78,9 +88,9 @@ def _exit_code(call: Callable[[], int | None], *, verbose: bool) -> int:
         return DONE if (code := call()) is None else code
     except AutotuneError as error:
         if verbose:
-            raise
+            traceback.print_exc()
         write_error(str(error))
-        return FAILED if isinstance(error, StorageRefused | Unsupported) else WRONG_USE
+        return FAILED if isinstance(error, _NOT_TO_BE_DONE) else WRONG_USE
     except KeyboardInterrupt as interrupt:
         write_error("interrupted; the same command goes on from here")
         return exit_code_of(interrupt)

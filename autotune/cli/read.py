@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -32,8 +33,9 @@ def list_studies(
     "created", "budget", …standing_shape}]}``.
     """
     location = locate(storage)
-    exists = location.path is None or location.path.exists()
-    studies = load_all(storage) if exists else []
+    # Where nobody has named a storage, that there is none yet is no error.
+    none_yet = storage == commands.DEFAULT_STORAGE and not Path(storage).exists()
+    studies = [] if none_yet else load_all(storage)
     if json:
         rows = [
             {**_identity(stored), **shapes.standing_shape(stored.findings)} for stored in studies

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from autotune.cli.commands import NothingFound
 from autotune.cli.targets import resolve
 from autotune.errors import AutotuneError, InvalidInput, UnknownName
 from autotune.objective import Objective
 from autotune.report.findings import Findings
+from autotune.report.sentences import nothing_feasible
 from autotune.report.stored import findings_of
 from autotune.space import SearchSpace
 from autotune.storage import Storage, open_storage
@@ -44,6 +46,7 @@ class Stored:
             text: A trial's number, ``best``, ``baseline`` or the name of a baseline.
 
         Raises:
+            NothingFound: If nothing is best, or no baseline is measured.
             UnknownName: Lists what can be named.
         """
         found: Trial | None = None
@@ -56,12 +59,22 @@ class Stored:
         if found is None:
             found = next((t for t in self.findings.baselines if t.label == text), None)
         if found is None:
-            labels = [trial.label for trial in self.findings.baselines]
-            numbers = f"the numbers 0 to {max((t.number for t in self.findings.trials), default=0)}"
-            raise UnknownName(
-                f"trial of {self.record.name!r}", text, [BEST, BASELINE, *labels, numbers]
-            )
+            raise self._without(text)
         return found
+
+    def _without(self, text: str) -> AutotuneError:
+        """Why a name stands for no trial: there is none so far, or never."""
+        what = f"trial of {self.record.name!r}"
+        if text == BEST:
+            return NothingFound(f"no {what} is best. {nothing_feasible(self.findings)}")
+        if text == BASELINE:
+            return NothingFound(f"no {what} is a measured baseline")
+        numbers = [trial.number for trial in self.findings.trials]
+        known = [trial.label for trial in self.findings.baselines]
+        known += [BEST] * (self.findings.best is not None)
+        known += [BASELINE] * (self.findings.baseline is not None)
+        known += [f"the numbers {min(numbers)} to {max(numbers)}"] if numbers else []
+        return UnknownName(what, text, known or ["nothing, it has no trial yet"])
 
     def space(self) -> SearchSpace:
         """The space as stored; its predicates answer from their stored tables."""

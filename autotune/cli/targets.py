@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from autotune import plugins
+from autotune.cli.user_code import faults_named
 from autotune.errors import InvalidInput, UnknownName
 from autotune.study import StudySpec
 
@@ -58,14 +60,17 @@ def resolve(text: str) -> Target:
 
     Raises:
         UnknownName: Lists the names that exist.
-        InvalidInput: If what is found is no study.
+        InvalidInput: If what is found is no study, or fails; names the file and the line.
+        BrokenPlugin: If an installed study cannot be loaded.
     """
     whole, value = _load(text)
     specs, is_sweep = _specs_of(value, whole)
     part = text[len(whole) + 1 :]
     if not part:
         return Target(name=text, specs=specs, is_sweep=is_sweep)
-    named = {part_name(spec, whole): spec for spec in specs} if is_sweep else {}
+    if not is_sweep:
+        raise InvalidInput(f"study {whole!r}", f"is one study without parts; leave /{part} out")
+    named = {part_name(spec, whole): spec for spec in specs}
     if part not in named:
         raise UnknownName(f"part of {whole!r}", part, named)
     return Target(name=text, specs=(named[part],))
@@ -102,7 +107,8 @@ def _import_file(path: Path) -> ModuleType:
     """Run a file as the module that ``import`` would make of it from its folder."""
     if not path.is_file():
         raise InvalidInput(f"study file {path}", "must be an existing Python file")
-    return _import_resolved(path.resolve())
+    with faults_named(f"study file {path}", path):
+        return _import_resolved(path.resolve())
 
 
 @cache
@@ -139,9 +145,26 @@ def _execute(path: Path, name: str) -> ModuleType:
     return module
 
 
+def _called(function: Callable[..., Any], name: str) -> Any:
+    """What a study's function returns."""
+    path = Path(f"{name.partition(_FILE_MARK)[0]}.py") if _FILE_MARK in name else None
+    with faults_named(f"study {name!r}", path):
+        try:
+            inspect.signature(function).bind()
+        except TypeError as error:
+            code = getattr(function, "__code__", None)
+            where = f", line {code.co_firstlineno}," if code else ""
+            raise InvalidInput(
+                f"study {name!r}", f"its function{where} must need no argument, got: {error}"
+            ) from error
+        except ValueError:  # a builtin that does not tell its arguments
+            pass
+        return function()
+
+
 def _specs_of(value: Any, name: str) -> tuple[tuple[StudySpec, ...], bool]:
     if callable(value) and not isinstance(value, StudySpec):
-        value = value()
+        value = _called(value, name)
     if isinstance(value, StudySpec):
         return (value,), False
     if isinstance(value, Sequence) and value and all(isinstance(v, StudySpec) for v in value):

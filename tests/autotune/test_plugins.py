@@ -42,6 +42,13 @@ def test_an_unknown_name_lists_the_known() -> None:
         plugins.load("autotune.studies", "binh")
 
 
+@pytest.mark.parametrize("value", ["no_such_module:x", "json:no_such_name"])
+def test_what_cannot_be_loaded_is_named(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    offer(monkeypatch, ("broken", value))
+    with pytest.raises(plugins.BrokenPlugin, match=f"study 'broken' cannot be loaded from {value}"):
+        plugins.load("autotune.studies", "broken")
+
+
 def test_a_second_offer_of_a_name_is_warned_of(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

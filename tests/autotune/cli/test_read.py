@@ -136,3 +136,26 @@ def test_what_is_unfinished_is_not_best(autotune: Run) -> None:
 def test_json_has_nothing_else_on_standard_output(finished: Run) -> None:
     for verb in ("list", "status", "best", "front"):
         json.loads(finished(verb, "--json").out)
+
+
+@pytest.mark.parametrize("verb", ["list", "status", "best", "front"])
+def test_a_storage_that_was_named_must_exist(verb: str, autotune: Run) -> None:
+    for storage, named in (("nodir/x.db", "nodir"), ("missing.db", "missing.db")):
+        ended = autotune(verb, "--storage", storage)
+        assert ended.code == 1
+        assert named in ended.err
+        assert ended.out == ""
+
+
+@pytest.mark.parametrize(
+    "arguments", [("compare",), ("show", "best"), ("export", "--to", "torchtitan")]
+)
+def test_nothing_feasible_is_no_unknown_name(arguments: tuple[str, ...], autotune: Run) -> None:
+    autotune("run", "toys.py:all_fail", "--no-report")
+    ended = autotune(*arguments)
+    assert ended.code == 1
+    assert "known" not in ended.err
+    assert "baseline" in ended.err or "None of 3 measured configs can be used" in ended.err
+    unknown = autotune("show", "x")
+    assert unknown.code == 2
+    assert "known: the numbers 0 to 2\n" in unknown.err

@@ -155,14 +155,12 @@ def test_wrong_use_is_explained_without_a_traceback(
     assert ended.out == ""
 
 
-def test_verbose_shows_the_traceback(
-    autotune: Run, capsys: pytest.CaptureFixture[str], folder: Path
-) -> None:
-    from autotune import UnknownName
-    from autotune.cli.app import app
-
-    with pytest.raises(UnknownName):
-        app(["run", "no-such-study", "--verbose"])
+def test_verbose_shows_the_traceback(autotune: Run) -> None:
+    ended = autotune("run", "no-such-study", "--verbose")
+    assert ended.code == 2
+    assert "Traceback" in ended.err
+    assert ended.err.endswith("\n")
+    assert "autotune: no study is named 'no-such-study'" in ended.err
 
 
 def test_a_foreign_storage_is_refused_untouched(autotune: Run, folder: Path) -> None:

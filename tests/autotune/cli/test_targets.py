@@ -57,10 +57,32 @@ def test_a_file_does_not_stand_in_for_a_module() -> None:
     assert json.loads("1") == 1
 
 
-def test_an_error_in_a_file_is_the_files_own() -> None:
-    Path("bad.py").write_text("raise RuntimeError('in the file')")
-    with pytest.raises(RuntimeError, match="in the file"):
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("\nraise RuntimeError('in the file')", "bad.py, line 2: RuntimeError: in the file"),
+        ("x = 1\ndef (", "bad.py, line 2: SyntaxError"),
+        ("import no_such_module", "bad.py, line 1: ModuleNotFoundError"),
+        ("import sys\n\nsys.exit(0)", r"bad.py, line 3: it calls sys.exit\(0\)"),
+        ("x = 1\ndef study(n): pass", "function, line 2, must need no argument"),
+        ("def study():\n  return 1 / 0", "line 2: ZeroDivisionError"),
+        ("def study():\n  exit()", r"line 2: it calls sys.exit\(None\)"),
+        ("import json\ndef study():\n  json.loads('')", "line 3: JSONDecodeError"),
+    ],
+)
+def test_an_error_in_a_file_names_its_line(text: str, said: str) -> None:
+    Path("bad.py").write_text(text)
+    with pytest.raises(InvalidInput, match=said):
         resolve("bad.py:study")
+    Path("good.py").write_text("import bad")  # the fault is not in the file that was named
+    if "def" not in text:
+        with pytest.raises(InvalidInput, match=r"good\.py"):
+            resolve("good.py:study")
+
+
+def test_a_single_study_has_no_parts() -> None:
+    with pytest.raises(InvalidInput, match="one study without parts; leave /x out"):
+        resolve("toys.py:study/x")
 
 
 @pytest.mark.parametrize(
@@ -68,7 +90,7 @@ def test_an_error_in_a_file_is_the_files_own() -> None:
     [
         ("nothing", UnknownName),
         ("nothing/part", UnknownName),
-        ("binh-korn/part", UnknownName),
+        ("binh-korn/part", InvalidInput),
         ("toys.py:missing", UnknownName),
         ("toys.py:number", InvalidInput),
         ("toys.py", InvalidInput),
