@@ -12,7 +12,8 @@ from pathlib import Path
 from sqlalchemy import Connection, inspect, select
 
 from autotune.errors import StorageRefused
-from autotune.storage.schema import OPTUNA_TABLES, REVISION, alembic_version
+from autotune.storage.contents import has_tables
+from autotune.storage.schema import metadata
 
 NETWORK_FILE_SYSTEMS = frozenset(
     {
@@ -64,42 +65,17 @@ def check_schema(connection: Connection, shown: str) -> bool:
     Returns:
         Whether the tables are there; False in an empty database.
     """
-    names = set(inspect(connection).get_table_names())
-    if not _are_optunas(names, shown):
-        return False
-    revisions = [row[0] for row in connection.execute(select(alembic_version.c.version_num))]
-    return _check_revision(revisions, shown)
+    found = inspect(connection)
+    columns = {
+        name: frozenset(column["name"] for column in found.get_columns(name))
+        for name in (*found.get_table_names(), *found.get_view_names())
+    }
 
+    def read(name: str) -> list[object]:
+        table = metadata.tables[name]
+        return list(connection.execute(select(next(iter(table.columns)))).scalars())
 
-def _are_optunas(names: set[str], shown: str) -> bool:
-    if not names:
-        return False
-    foreign = sorted(names - OPTUNA_TABLES)
-    if "studies" not in names or "trials" not in names:
-        listing = ", ".join(sorted(names)[:5])
-        raise StorageRefused(
-            f"{shown} is the database of another program (tables: {listing}); it was left as it "
-            "was. Give a path that does not exist yet, or a storage of this program or of Optuna"
-        )
-    if foreign and "alembic_version" not in names and "version_info" not in names:
-        raise StorageRefused(
-            f"{shown} has tables named like Optuna's, and others ({', '.join(foreign[:5])}), but "
-            "no schema version; it was left as it was. Give a path that does not exist yet"
-        )
-    return "alembic_version" in names
-
-
-def _check_revision(revisions: list[str], shown: str) -> bool:
-    if not revisions:
-        return False
-    if revisions != [REVISION]:
-        raise StorageRefused(
-            f"{shown} has Optuna's schema at revision {', '.join(revisions)}, and this version "
-            f"needs {REVISION}; it was left as it was. An older one is brought up by `optuna "
-            "storage upgrade --storage URL` (make a copy first); a newer one needs a newer "
-            "release of this program"
-        )
-    return True
+    return has_tables(columns, read, shown)
 
 
 def _check_folder(path: Path) -> None:
@@ -132,13 +108,17 @@ def file_system(folder: Path) -> str | None:
 
 
 def _check_writable(path: Path) -> None:
-    # Root may write anywhere: a file that nobody is allowed to write was made so on purpose.
-    writable = path.stat().st_mode & 0o222 and os.access(path, os.W_OK)
-    if not writable or not os.access(path.parent, os.W_OK):
+    if not _is_writable(path):
         raise StorageRefused(
             f"{path} or its folder is read-only, and a study needs to write to it; change the "
             "permissions, or copy the file to a place where you may write"
         )
+
+
+def _is_writable(path: Path) -> bool:
+    # Root may write anywhere: a file that nobody is allowed to write was made so on purpose.
+    allowed = bool(path.stat().st_mode & 0o222) and os.access(path, os.W_OK)
+    return allowed and bool(path.parent.stat().st_mode & 0o222) and os.access(path.parent, os.W_OK)
 
 
 def _check_header(path: Path) -> None:
@@ -168,24 +148,50 @@ def _sizes(header: bytes) -> tuple[int, int, int, int]:
 def _check_tables(path: Path) -> bool:
     try:
         with closing(sqlite3.connect(read_only_uri(path), uri=True)) as connection:
-            rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            if not _are_optunas({name for (name,) in rows}, str(path)):
-                return False
-            rows = connection.execute("SELECT version_num FROM alembic_version")
-            return _check_revision([revision for (revision,) in rows], str(path))
+            return _has_tables(connection, str(path))
     except sqlite3.DatabaseError as error:
         raise _corrupt(path, str(error)) from error
 
 
-def read_only_uri(path: Path) -> str:
-    """A URI that opens a database without creating any file beside it where that can be helped."""
+def _has_tables(connection: sqlite3.Connection, shown: str) -> bool:
+    names = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE "
+        "'sqlite\\_%' ESCAPE '\\'"
+    )
+    columns = {
+        name: frozenset(
+            column
+            for (column,) in connection.execute("SELECT name FROM pragma_table_info(?)", (name,))
+        )
+        for (name,) in names.fetchall()
+    }
+
+    def read(name: str) -> list[object]:
+        first = next(iter(metadata.tables[name].columns)).name
+        return [row[0] for row in connection.execute(f"SELECT {first} FROM {name}")]
+
+    return has_tables(columns, read, shown)
+
+
+def read_only_uri(path: Path, *, for_long: bool = False) -> str:
+    """A URI that opens a database without creating any file beside it where that can be helped.
+
+    Args:
+        path: An existing file.
+        for_long: Others may write to it before the connection is closed, if anybody may.
+    """
     with path.open("rb") as file:
         header = file.read(_HEADER_BYTES)
     in_wal_mode = len(header) > 19 and header[18] == _WAL_FORMAT
     # Opening a database in WAL mode makes files beside it, even to read, unless it is said to
     # be immutable; which it may only be while nobody has anything in the log.
-    quiet = in_wal_mode and not _wal(path).exists()
+    quiet = in_wal_mode and not _has_log(path) and not (for_long and _is_writable(path))
     return f"{path.as_uri()}?mode=ro" + ("&immutable=1" if quiet else "")
+
+
+def _has_log(path: Path) -> bool:
+    log = _wal(path)
+    return log.exists() and log.stat().st_size > 0
 
 
 def _wal(path: Path) -> Path:

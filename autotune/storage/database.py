@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -10,12 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 from sqlalchemy import Connection, Engine, create_engine, event, select
 from sqlalchemy.exc import DatabaseError, DBAPIError, IntegrityError, OperationalError
 
 from autotune.errors import StorageRefused
-from autotune.storage.checks import check_schema, check_sqlite_file
+from autotune.storage.checks import check_schema, check_sqlite_file, read_only_uri
 from autotune.storage.location import Location, locate
 from autotune.storage.schema import studies
 
@@ -135,11 +135,8 @@ def open_storage(storage: str | Path | Storage, *, read_only: bool = False) -> S
 def _connect(location: Location, *, read_only: bool) -> Storage:
     url = location.url
     if location.path is not None and read_only:
-        # Without immutable: others may write at the same time.
-        uri = f"{location.path.as_uri()}"
-        frozen = not os.access(location.path.parent, os.W_OK)
-        query = {"mode": "ro", "uri": "true"} | ({"immutable": "1"} if frozen else {})
-        url = url.set(database=uri, query=query)
+        uri, _, query = read_only_uri(location.path, for_long=True).partition("?")
+        url = url.set(database=uri, query={**dict(parse_qsl(query)), "uri": "true"})
     options = _driver_options(location)
     try:
         engine = create_engine(url, **options)

@@ -119,8 +119,18 @@ trial_system_attributes = Table(
     UniqueConstraint("trial_id", "key"),
 )
 
-OPTUNA_TABLES = frozenset(metadata.tables) | {
-    "trial_heartbeats",
-    "trial_intermediate_values",
-    "version_info",
+COLUMNS = {
+    **{name: frozenset(table.columns.keys()) for name, table in metadata.tables.items()},
+    "trial_heartbeats": frozenset({"trial_heartbeat_id", "trial_id", "heartbeat"}),
+    "trial_intermediate_values": frozenset(
+        {
+            "trial_intermediate_value_id",
+            "trial_id",
+            "step",
+            "intermediate_value",
+            "intermediate_value_type",
+        }
+    ),
+    "version_info": frozenset({"version_info_id", "schema_version", "library_version"}),
 }
+"""Names of the columns of all of Optuna's tables, also of those that are not read here."""
