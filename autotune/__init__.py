@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import autotune.cli.starting  # noqa: F401  # first: Ctrl-C may come during all that follows
 from autotune.design_point import DesignPoint
 from autotune.errors import (
     AutotuneError,

@@ -149,3 +149,25 @@ def test_only_the_document_is_on_standard_output(arguments: tuple[str, ...], fol
     assert json.loads(done.stdout)["study"] == "loud"
     said = ("on import", "by the objective", "by a program", "at exit")
     assert all(each in done.stderr for each in said)
+
+
+@pytest.mark.parametrize("module", ["numpy", "typer"], ids=["package", "command line"])
+def test_an_interrupt_while_loading_is_one_line(module: str, folder: Path) -> None:
+    """The signal arrives inside an import that swallows exceptions, as some do."""
+    (folder / f"{module}.py").write_text(
+        "import os, signal\ntry:\n    os.kill(os.getpid(), signal.SIGINT)\n    input()\n"
+        "except BaseException: pass\n"
+    )
+    (folder / "autotune").write_text("from autotune.cli import main\nmain()\n")
+    environment = {"PYTHONPATH": str(folder), "PATH": ""}
+    done = subprocess.run(
+        (sys.executable, "autotune", "list"),
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 130
+    assert done.stderr == "autotune: interrupted before anything began\n"
