@@ -43,7 +43,9 @@ def memory_parts(
         "gradients": memory.gradient_bytes(common, outside)
         + memory.gradient_bytes(experts, inside),
         "optimizer": memory.optimizer_bytes(common, outside)
-        + memory.optimizer_bytes(experts, inside),
+        + memory.optimizer_bytes(experts, inside)
+        + (batch.local_steps > 1)
+        * (memory.outer_bytes(common, outside) + memory.outer_bytes(experts, inside)),
         "activations": held * kept * (1 - batch.activation_offload),
         "logits": ranks.head * _logits(setup, batch),
         "buffers": shape + _buffers(setup, batch, planned, parts, common, experts),

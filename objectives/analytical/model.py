@@ -21,6 +21,12 @@ from objectives.analytical.terms import merge, total
 from objectives.analytical.times import make_plan, make_times
 from objectives.physics.arrays import BoolArray, FloatArray
 
+DEVICE_MEMORY = "peak_memory_over_hbm_bytes"
+"""Constraint: peak memory less what of the device's memory can be used."""
+
+HOST_MEMORY = "offloaded_memory_over_host_bytes"
+"""Constraint, where hosts are known: offloaded bytes less a GPU's share of the host's memory."""
+
 CHUNK = 4096
 """Rows computed at a time: large enough to amortise calls, small enough for the cache."""
 
@@ -85,16 +91,6 @@ def _evaluate_rows(setup: Setup, columns: Mapping[str, Column]) -> Result:
     refuse_rows(setup, clean, refusals)
     good = np.flatnonzero(refusals.ok)
     found = _measure(setup, {name: column[good] for name, column in clean.items()})
-    host = setup.cluster.host
-    if host is not None and len(good):
-        used = np.zeros(size)
-        used[good] = found.host
-        refusals.refuse(
-            used > host.memory_bytes,
-            "activation_offload_fraction, optimizer_offload_fraction: the host has "
-            f"{host.memory_bytes:.3g} bytes per GPU, got {{used:.3g}}; offload less",
-            used=used,
-        )
 
     def spread(values: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
         wide = {}
@@ -119,7 +115,6 @@ class _Found:
     constraints: Mapping[str, FloatArray]
     terms: Mapping[str, FloatArray]
     memory: Mapping[str, FloatArray]
-    host: FloatArray
 
 
 def _measure(setup: Setup, columns: Mapping[str, Column]) -> _Found:
@@ -138,6 +133,11 @@ def _measure(setup: Setup, columns: Mapping[str, Column]) -> _Found:
     peak = peak_bytes(by_use)
     fullest = np.argmax(total(by_use.values()), axis=0), np.arange(len(batch))
     usable = setup.accelerator.memory_bytes * setup.calibration.software.usable_memory
+    constraints = {DEVICE_MEMORY: peak - usable}
+    host = setup.cluster.host
+    if host is not None:
+        used = host_bytes(setup, batch, parts, planned, ranks)
+        constraints[HOST_MEMORY] = used - host.memory_bytes
     metrics = {
         "step_time_s": time_s,
         "long_link_bandwidth_bytes_per_s": needed_capacity(
@@ -147,13 +147,14 @@ def _measure(setup: Setup, columns: Mapping[str, Column]) -> _Found:
         "peak_memory_bytes": peak,
         "mfu": _utilisation(setup, time_s),
         "tokens_per_s": setup.tokens / time_s,
+        "synchronisation_interval_steps": batch.local_steps,
+        "gradient_exchange_bits": 8 * batch.sent_gradient_bytes,
     }
     return _Found(
         metrics=metrics | _prices(setup, time_s),
-        constraints={"peak_memory_over_hbm_bytes": peak - usable},
+        constraints=constraints,
         terms=breakdown(terms, shares),
         memory={name: value[fullest] for name, value in by_use.items()},
-        host=host_bytes(setup, batch, parts, planned, ranks),
     )
 
 

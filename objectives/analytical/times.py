@@ -150,7 +150,7 @@ def make_times(plan: Plan) -> tuple[Times, Mapping[str, FloatArray]]:
             tiers[:, *at] = np.stack(got.transfer_s) + np.stack(got.latency_s)
     whole = np.sum(tiers, axis=0)
     shares = tiers / np.where(whole > 0, whole, 1.0)
-    shares[0] += 1.0 - np.sum(shares, axis=0)
+    shares[0] += whole == 0
     by_name = {name: shares[:, i] for i, name in enumerate(plan.names)}
     return Times(names=plan.names, total_s=total, transfer_s=transfer), by_name
 

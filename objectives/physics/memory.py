@@ -73,6 +73,23 @@ def optimizer_bytes(sharding: Sharding, parameters: Numbers) -> FloatArray:
     return np.asarray(OPTIMIZER_BYTES * own * (1 - sharding.offloaded))
 
 
+OUTER_BYTES = 8
+"""FP32 weights at the last synchronisation, and the outer optimizer's momentum."""
+
+
+def outer_bytes(sharding: Sharding, parameters: Numbers) -> FloatArray:
+    """What local steps between synchronisations keep beside the optimizer, of this rank's shard.
+
+    Args:
+        sharding: Of these parameters.
+        parameters: Of the rank, before sharding.
+
+    References:
+        Douillard et al., "DiLoCo", arXiv 2311.08105, algorithm 1.
+    """
+    return np.asarray(OUTER_BYTES * np.asarray(parameters) / sharding.shards)
+
+
 def gathered_bytes(
     sharding: Sharding, layer_parameters: Numbers, *, prefetched: Numbers
 ) -> FloatArray:
