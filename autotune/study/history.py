@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -49,7 +50,8 @@ class History:
     slotted_keys: dict[str, set[Origin]] = field(default_factory=dict)
     queue_ids: set[str] = field(default_factory=set)
     last_id: int = -1
-    _observations: dict[int, Observation] = field(default_factory=dict)
+    _observations: list[Observation] = field(default_factory=list)
+    _unobserved: list[tuple[int, TrialRow]] = field(default_factory=list)
     _drawn_slots: set[int] = field(default_factory=set)
     _all_settled_below: int = 0
 
@@ -82,6 +84,7 @@ class History:
         slot = row.packed["slot"]
         if slot is None:
             if row.packed["origin"] == Origin.IMPORTED:
+                self._unobserved.append((len(self.imported), row))
                 self.imported.append(row)
             return
         state = state_of(row)
@@ -93,8 +96,9 @@ class History:
             del self.running[slot]
         if state is TrialState.VOID:
             self.lost.setdefault(slot, []).append(row)
-        else:
-            self.settled.setdefault(slot, row)
+        elif slot not in self.settled:
+            self.settled[slot] = row
+            self._unobserved.append((self.number_of(slot), row))
 
     def open_slot(self, budget: int) -> int | None:
         """The lowest slot that is neither settled nor being worked on; None when there is none."""
@@ -121,20 +125,20 @@ class History:
 
     def observations(self, slot: int) -> list[Observation]:
         """What a sampler may know when it proposes for a slot, in the order of the numbers."""
-        found = [self._observation(row, i) for i, row in enumerate(self.imported)]
-        slotted = {**self.running, **self.settled}
-        slotted.pop(slot, None)
-        found += [self._observation(slotted[s], self.number_of(s)) for s in sorted(slotted)]
-        return [each for each in found if each is not None]
+        for number, row in self._unobserved:
+            self._remember(self._observe(row, number))
+        self._unobserved.clear()
+        running = [
+            self._observe(row, self.number_of(each))
+            for each, row in self.running.items()
+            if each != slot
+        ]
+        found = [*self._observations, *(each for each in running if each is not None)]
+        return sorted(found, key=_number) if running else found
 
-    def _observation(self, row: TrialRow, number: int) -> Observation | None:
-        known = self._observations.get(row.trial_id)
-        if known is not None:
-            return known
-        seen = self._observe(row, number)
-        if seen is not None and seen.fate is not Fate.RUNNING:
-            self._observations[row.trial_id] = seen
-        return seen
+    def _remember(self, seen: Observation | None) -> None:
+        if seen is not None:
+            bisect.insort(self._observations, seen, key=_number)
 
     def _observe(self, row: TrialRow, number: int) -> Observation | None:
         config = unpack_config(row.packed["config"])
@@ -146,6 +150,8 @@ class History:
             teaches = result["status"] == Status.FAILED and result["failure_kind"] in _TEACHING
             failed = Observation(number=number, config=config, fate=Fate.FAILED, state=state)
             return failed if teaches else None
+        if any(name not in result["constraints"] for name in self.constraints):
+            return None  # whether it is feasible is not known
         values = np.array([result["metrics"][metric.name] for metric in self.metrics])
         losses = [
             float(metric.as_loss(value)) for metric, value in zip(self.metrics, values, strict=True)
@@ -158,3 +164,7 @@ class History:
             constraints=tuple(result["constraints"][name] for name in self.constraints),
             state=state,
         )
+
+
+def _number(each: Observation) -> int:
+    return each.number

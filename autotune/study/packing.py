@@ -187,7 +187,7 @@ def pack_evaluation(evaluation: Evaluation) -> dict[str, Any]:
         "failure_kind": evaluation.failure_kind and evaluation.failure_kind.value,
         "reason": _trimmed(evaluation.reason),
         "breakdown": _numbers(evaluation.breakdown),
-        "attributes": {str(k): _kept(v) for k, v in evaluation.attributes.items()},
+        "attributes": {storable_text(str(k)): _kept(v) for k, v in evaluation.attributes.items()},
     }
 
 
@@ -207,22 +207,36 @@ def unpack_evaluation(data: Mapping[str, Any]) -> Evaluation:
 
 
 def _numbers(group: Mapping[str, float]) -> dict[str, float]:
-    return {str(name): float(value) for name, value in group.items()}
+    return {storable_text(str(name)): float(value) for name, value in group.items()}
 
 
 def _kept(value: Any) -> Any:
     try:
         plain = to_jsonable(value)
-    except (InvalidInput, RecursionError):
-        return _trimmed(repr(value))
-    return _trimmed(plain) if isinstance(plain, str) else plain
+        if isinstance(plain, str):
+            return _trimmed(plain)
+        # There and back: what is stored can be read, whatever was in it.
+        return json.loads(storable_text(json.dumps(plain, ensure_ascii=False, allow_nan=False)))
+    except Exception:  # an attribute is anything at all, and never the reason to lose a result
+        return _trimmed(_shown(value))
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception:
+        return f"a {type(value).__name__} that has no text"
 
 
 def _trimmed(text: str) -> str:
     """The end of a long text: that is where a traceback says what happened."""
-    # A lone surrogate has no UTF-8 form and would be refused by the database.
-    text = text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "")
+    text = storable_text(text).replace("\x00", "")
     return text if len(text) <= _LONGEST_TEXT else f"… {text[-_LONGEST_TEXT:]}"
+
+
+def storable_text(text: str) -> str:
+    """A text as every database takes it inside of JSON: without lone surrogates."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def to_trial(row: TrialRow) -> Trial:

@@ -22,9 +22,9 @@ from autotune.evaluation import Evaluation, FailureKind
 from autotune.objective import Objective
 from autotune.study.lease import Heart
 from autotune.study.ledger import Claim, Ledger, NoClaim
-from autotune.study.measuring import Measurement, measure
+from autotune.study.measuring import Measurement, measure_apart
 from autotune.study.outcome import Ending
-from autotune.study.running import POLL_S, Run, pause
+from autotune.study.running import POLL_S, Run, pause, settle
 from autotune.study.signals import Interrupts
 
 _logger = logging.getLogger(__name__)
@@ -87,7 +87,9 @@ class _Crew:
             get_reusable_executor(reuse=True).shutdown(wait=False, kill_workers=True)
 
     def _fly(self, parallel: Callable[..., list[Measurement]], claim: Claim) -> None:
-        task = delayed(measure)(self.objective, claim.config, seed=claim.seed, stop_at=self.stop_at)
+        task = delayed(measure_apart)(
+            self.objective, claim.config, seed=claim.seed, stop_at=self.stop_at
+        )
         try:
             landing = _Landing(claim=claim, measurement=parallel([task])[0])
         except BaseException as error:
@@ -118,7 +120,7 @@ def run_in_parallel(
                 continue
             landing = _next(crew, interrupts)
             if landing is not None:
-                ending = _land(run, ledger, heart, crew, landing) or ending
+                ending = _land(run, ledger, heart, crew, landing, interrupts) or ending
     except KeyboardInterrupt:
         _abandon(ledger, heart, crew, "interrupted by the user")
         return Ending.INTERRUPTED
@@ -151,7 +153,14 @@ def _next(crew: _Crew, interrupts: Interrupts) -> _Landing | None:
             return None
 
 
-def _land(run: Run, ledger: Ledger, heart: Heart, crew: _Crew, landing: _Landing) -> Ending | None:
+def _land(
+    run: Run,
+    ledger: Ledger,
+    heart: Heart,
+    crew: _Crew,
+    landing: _Landing,
+    interrupts: Interrupts,
+) -> Ending | None:
     claim = crew.flying.pop(landing.claim.row.trial_id)
     measurement = landing.measurement
     if measurement is None:
@@ -161,13 +170,7 @@ def _land(run: Run, ledger: Ledger, heart: Heart, crew: _Crew, landing: _Landing
     if crew.alone == claim.row.trial_id:
         crew.alone = None
     heart.remove(claim.row.trial_id)
-    if measurement.stopped_by_study:
-        ledger.release([claim], "the time was over")
-        return Ending.TIMEOUT
-    row = ledger.settle(claim, measurement)
-    if row is not None:
-        run.on_settled(row)
-    return None
+    return settle(run, ledger, claim, measurement, interrupts)
 
 
 def _judge(crew: _Crew, claim: Claim, error: BaseException | None) -> Measurement | None:

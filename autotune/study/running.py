@@ -11,7 +11,7 @@ from autotune.objective import Objective
 from autotune.storage import TrialRow
 from autotune.study.lease import Heart
 from autotune.study.ledger import Claim, Ledger, NoClaim
-from autotune.study.measuring import measure
+from autotune.study.measuring import Measurement, measure
 from autotune.study.outcome import Ending
 from autotune.study.signals import Interrupts
 
@@ -87,7 +87,13 @@ def _measure_one(
     heart.add(claim.row.trial_id)
     try:
         with interrupts.allowed():
-            measurement = measure(objective, claim.config, seed=claim.seed, stop_at=run.stop_at)
+            measurement = measure(
+                objective,
+                claim.config,
+                seed=claim.seed,
+                stop_at=run.stop_at,
+                interrupted=lambda: interrupts.requested,
+            )
     except KeyboardInterrupt:
         ledger.release([claim], "interrupted by the user")
         return Ending.INTERRUPTED
@@ -96,6 +102,21 @@ def _measure_one(
         raise
     finally:
         heart.remove(claim.row.trial_id)
+    return settle(run, ledger, claim, measurement, interrupts)
+
+
+def settle(
+    run: Run, ledger: Ledger, claim: Claim, measurement: Measurement, interrupts: Interrupts
+) -> Ending | None:
+    """Store a result, or give the slot back where the config is not to blame for it.
+
+    Returns:
+        Why nothing new is to be begun; None to go on.
+    """
+    if interrupts.requested and not measurement.evaluation.ok:
+        # The objective was interrupted and made another error of it, or a failure.
+        ledger.release([claim], "interrupted by the user")
+        return Ending.INTERRUPTED
     if measurement.stopped_by_study:
         ledger.release([claim], "the time was over")
         return Ending.TIMEOUT
