@@ -6,6 +6,7 @@ import copy
 import inspect
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autotune.design_point import DesignPoint
-from autotune.errors import Unsupported
+from autotune.errors import InvalidInput, Problem, Unsupported
 from autotune.evaluation import Evaluation, Evaluations, FailureKind, Status
 from autotune.metric import Metric
 
@@ -115,12 +116,12 @@ class FunctionObjective:
         try:
             # A choice may be a list: the function must not change it for everybody else.
             result = self.function(copy.deepcopy(dict(config)), **extra)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return failure_of(error, cost_s=time.perf_counter() - start)
         try:
             return self._sorted(result, cost_s=time.perf_counter() - start)
-        except (TypeError, ValueError) as error:
-            reason = f"the function returned an unusable result: {error}"
+        except Exception as error:  # a number of any type, which may fail in any way
+            reason = f"the function returned an unusable result: {said(error)}"
             return Evaluation.failure(
                 FailureKind.INVALID, reason, cost_s=time.perf_counter() - start
             )
@@ -142,12 +143,12 @@ class FunctionObjective:
         )
 
 
-def failure_of(error: Exception, *, cost_s: float = 0.0) -> Evaluation:
+def failure_of(error: BaseException, *, cost_s: float = 0.0) -> Evaluation:
     """Turn what an objective raised into a failed evaluation, its traceback kept.
 
     Args:
         error: `MemoryError` counts as ``oom``, `TimeoutError` as ``timeout``, `Unsupported` as
-            ``invalid``, anything else as ``crash``.
+            ``invalid``, anything else as ``crash``, `SystemExit` too.
         cost_s: Seconds that the attempt took.
     """
     kinds = {
@@ -159,10 +160,18 @@ def failure_of(error: Exception, *, cost_s: float = 0.0) -> Evaluation:
     return Evaluation(
         status=Status.FAILED,
         failure_kind=kind,
-        reason=f"{type(error).__name__}: {error}",
+        reason=f"{type(error).__name__}: {said(error)}",
         cost_s=cost_s,
         attributes={"traceback": "".join(traceback.format_exception(error))},
     )
+
+
+def said(error: BaseException) -> str:
+    """The text of an error, also of one that fails to give it."""
+    try:
+        return str(error)
+    except Exception:
+        return f"(its text cannot be had from {type(error).__name__}.__str__)"
 
 
 def _require(names: Sequence[str], result: Mapping[str, Any]) -> None:
@@ -175,6 +184,8 @@ def _number(name: str, value: Any) -> float:
         raise TypeError(f"{name} must be a number, got {value!r}")
     try:
         return float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be finite, got a number above 1.8e308") from None
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be a number, got {value!r}") from error
 
@@ -203,8 +214,14 @@ def objective(
 
     Returns:
         A decorator that gives an objective factory.
+
+    Raises:
+        InvalidInput: If there is no metric, or a name is given twice: one value has one meaning.
     """
-    resolved = tuple(Metric(name=m) if isinstance(m, str) else m for m in metrics)
+    listed = (metrics,) if isinstance(metrics, str) else metrics
+    resolved = tuple(Metric(name=m) if isinstance(m, str) else m for m in listed)
+    limits = (constraints,) if isinstance(constraints, str) else tuple(constraints)
+    _check_names([metric.name for metric in resolved], limits)
 
     def decorate(
         function: Callable[..., Mapping[str, float] | Evaluation],
@@ -217,7 +234,7 @@ def objective(
                 name=name or function.__name__,
                 version=version,
                 metrics=resolved,
-                constraints=tuple(constraints),
+                constraints=limits,
                 deterministic=deterministic,
                 cost_s=cost_s,
                 arguments=arguments,
@@ -227,6 +244,28 @@ def objective(
         return factory
 
     return decorate
+
+
+def _check_names(metrics: Sequence[str], constraints: Sequence[str]) -> None:
+    problems = []
+    if not metrics:
+        problems.append(Problem(path="metrics", message="must be at least one name"))
+    for path, names in (("metrics", metrics), ("constraints", constraints)):
+        twice = sorted(name for name, times in Counter(names).items() if times > 1)
+        problems += [
+            Problem(path=path, message=f"must differ, got {name!r} more than once")
+            for name in twice
+        ]
+    problems += [
+        Problem(
+            path="constraints",
+            message=f"must not have the name of a metric, got {name!r}; name the returned value "
+            "of the constraint otherwise, such as what exceeds the limit",
+        )
+        for name in sorted(set(metrics) & set(constraints))
+    ]
+    if problems:
+        raise InvalidInput("objective", problems)
 
 
 def columns_of(configs: Sequence[Config]) -> dict[str, NDArray[Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from autotune import (
     DesignPoint,
     Evaluation,
     FailureKind,
+    InvalidInput,
     Metric,
     Objective,
     Report,
@@ -101,6 +103,8 @@ def test_cannot_change_the_callers_config() -> None:
         (3.0, "mapping"),
         ({"time_s": math.nan, "memory": 0}, "time_s must be finite"),
         ({"time_s": 1, "memory": math.inf}, "memory must be finite"),
+        ({"time_s": 10**400, "memory": 0}, "time_s must be finite"),
+        ({"time_s": 1, "memory": -(10**5000)}, "memory must be finite"),
         ({"time_s": "a", "memory": 0}, "time_s"),
         ({"time_s": "1", "memory": 0}, "time_s"),
         ({"time_s": None, "memory": 0}, "time_s"),
@@ -145,6 +149,36 @@ def test_exceptions_are_told_apart(error: Exception, kind: FailureKind) -> None:
     assert evaluation.failure_kind is kind
     assert str(error) in evaluation.reason
     assert "in failing" in evaluation.attributes["traceback"]
+
+
+def test_an_exit_is_a_crash() -> None:
+    @objective(metrics=["value"])
+    def leaving(config: Config) -> dict[str, float]:
+        sys.exit("no licence")
+
+    evaluation = leaving(HERE).evaluate({}, seed=0)
+    assert evaluation.failure_kind is FailureKind.CRASH
+    assert evaluation.reason == "SystemExit: no licence"
+
+
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        ({"metrics": ["a"], "constraints": ["a"]}, "name of a metric, got 'a'"),
+        ({"metrics": ["a", "a"]}, "metrics: must differ, got 'a'"),
+        ({"metrics": ["a", Metric(name="a", unit="s")]}, "metrics: must differ, got 'a'"),
+        ({"metrics": ["a"], "constraints": ["b", "b"]}, "constraints: must differ, got 'b'"),
+        ({"metrics": []}, "at least one"),
+    ],
+)
+def test_a_name_has_one_meaning(declared: Any, said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        objective(**declared)
+
+
+def test_one_name_needs_no_list() -> None:
+    made = returning({"time_s": 1, "memory": 0}, metrics="time_s", constraints="memory")
+    assert made.evaluate({}, seed=0).feasible
 
 
 def test_an_interrupt_is_not_swallowed() -> None:

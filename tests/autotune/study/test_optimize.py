@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import logging
 import math
+import os
+import signal
+import threading
 import time
 from datetime import UTC, datetime
 from enum import Enum
@@ -113,6 +116,7 @@ def raising(error: BaseException) -> Any:
         (raising(ZeroDivisionError("by zero")), FailureKind.CRASH, "by zero"),
         (lambda a: {"loss": math.nan}, FailureKind.INVALID, "finite"),
         (lambda a: {"loss": math.inf}, FailureKind.INVALID, "finite"),
+        (lambda a: {"loss": 10**400}, FailureKind.INVALID, "finite"),
         (lambda a: {"loss": "7"}, FailureKind.INVALID, "number"),
         (lambda a: (math.nan, 1), FailureKind.INVALID, "mapping"),
         (lambda a: None, FailureKind.INVALID, "None"),
@@ -155,7 +159,7 @@ class Bare:
 
     def evaluate(self, config: Any, *, seed: int, report: Any = None) -> Any:
         config.clear()
-        if isinstance(self.answer, Exception):
+        if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer
 
@@ -192,13 +196,93 @@ def test_the_traceback_is_kept_and_trimmed(make_spec: Any, line: Any) -> None:
     assert len(result.attributes["traceback"]) < 10_000
 
 
-def test_exits_are_not_swallowed_and_the_slot_stays_open(make_spec: Any, line: Any) -> None:
-    spec = make_spec(objective=line(raising(SystemExit(3))), metrics=["loss"])
-    study = open_study(spec, "memory")
-    with pytest.raises(SystemExit):
-        study.optimize(1)
+@pytest.mark.parametrize("bare", [True, False])
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()])
+def test_what_an_objective_raises_to_end_the_program_ends_its_trial_only(
+    make_spec: Any, line: Any, error: BaseException, bare: bool
+) -> None:
+    factory = (lambda _: Bare(error)) if bare else line(raising(error))
+    study = open_study(make_spec(objective=factory, metrics=["loss"]), "memory")
+    outcome = study.optimize(2)
+    assert (outcome.reason, outcome.new_failures) == (Ending.DONE, 2)
+    result = study.trials[0].evaluation
+    assert result is not None
+    assert result.failure_kind is FailureKind.CRASH
+    assert type(error).__name__ in result.reason
+
+
+def test_an_interruption_that_an_objective_makes_an_error_of_is_one_all_the_same(
+    make_spec: Any, line: Any
+) -> None:
+    def measured(a: int) -> Any:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1)
+        except KeyboardInterrupt:
+            raise RuntimeError("a program that was started ended with status -2") from None
+
+    study = open_study(make_spec(objective=line(measured), metrics=["loss"]), "memory")
+    assert study.optimize(2).reason == Ending.INTERRUPTED
     assert study.trials == []
-    assert study.optuna_study.trials[0].state.name == "FAIL"
+
+
+class Odd:
+    """What fails whenever it is looked at."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class Mute(Exception):
+    """An error without a text."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class NotFinite(Evaluation):
+    """A result that was made without its checks."""
+
+    def __post_init__(self) -> None:
+        pass
+
+
+def unchecked(**fields: Any) -> Evaluation:
+    return NotFinite(**fields)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (Mute(), FailureKind.CRASH),
+        (Odd(), FailureKind.INVALID),
+        (unchecked(metrics={"loss": 10**400}, constraints={"over": 0}), FailureKind.INVALID),
+        (unchecked(metrics={"loss": math.inf}, constraints={"over": 0}), FailureKind.INVALID),
+        (unchecked(metrics={"loss": "low"}), FailureKind.INVALID),
+        (unchecked(reason=None, status=Status.STOPPED), FailureKind.INVALID),
+    ],
+)
+def test_a_result_that_cannot_be_read_fails_its_trial_only(
+    make_spec: Any, answer: Any, kind: FailureKind
+) -> None:
+    study = open_study(make_spec(objective=lambda _: Bare(answer), metrics=["loss"]), "memory")
+    assert study.optimize(2).new_failures == 2
+    result = study.trials[0].evaluation
+    assert result is not None
+    assert result.failure_kind is kind
+
+
+@pytest.mark.parametrize(
+    "attribute", [Odd(), threading.Lock(), [10**5000], ["\ud800"], {"\ud800": "\x00"}, [math.nan]]
+)
+def test_no_attribute_loses_a_result(
+    make_spec: Any, line: Any, tmp_path: Path, attribute: Any
+) -> None:
+    rich = Evaluation(metrics={"loss": 1.0, "\ud800": 1.0}, attributes={"\ud800": attribute})
+    spec = make_spec(objective=line(lambda a: rich), metrics=["loss"])
+    open_study(spec, tmp_path / "s.db").optimize(1)
+    trial = open_study(spec, tmp_path / "s.db").trials[0]
+    assert trial.state is TrialState.COMPLETE
 
 
 def test_attributes_of_any_type_are_stored(make_spec: Any, line: Any, tmp_path: Path) -> None:
@@ -339,6 +423,11 @@ def test_reporting_nonsense_does_not_raise_inside_the_objective(
     def measured(config: Any, report: Any) -> Any:
         report("x", None)
         report(0, {"loss": "high"})
+        report(math.inf, {"loss": 1.0})
+        report(math.nan, {"loss": 1.0})
+        report(10**5000, {"loss": 1.0})
+        report(1, {"loss": 10**400})
+        report(2, {"\ud800": 1.0})
         return {"loss": 1.0}
 
     study = open_study(make_spec(objective=measured, metrics=["loss"]), "memory")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from optuna.distributions import IntDistribution
 
-from autotune import FailureKind, SearchSpace, TrialState, open_study
+from autotune import Evaluation, FailureKind, SearchSpace, TrialState, open_study
 from autotune.study import Ending
 
 
@@ -19,6 +20,10 @@ def _end_workers() -> Any:
     from joblib.externals.loky import get_reusable_executor
 
     get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
+
+
+class CannotBeSent(Exception):
+    """An error that no other process can get."""
 
 
 def parallel_spec(make_spec: Any, line: Any, function: Any, **changes: Any) -> Any:
@@ -41,6 +46,30 @@ def test_several_at_once_spend_the_budget_once(make_spec: Any, line: Any) -> Non
     failed = [trial for trial in study.trials if trial.state is TrialState.FAILED]
     assert [trial.config["a"] for trial in failed] == [3]
     assert study.optimize(16, n_jobs=2).new_trials == 0
+
+
+def test_whatever_one_evaluation_does_ends_its_trial_only(make_spec: Any, line: Any) -> None:
+    def measured(a: int) -> Any:
+        if a == 1:
+            sys.exit(3)
+        if a == 2:
+            raise KeyboardInterrupt
+        if a == 3:
+            raise CannotBeSent(threading.Lock())
+        if a == 4:
+            return threading.Lock()
+        return Evaluation(metrics={"loss": a}, attributes={"lock": threading.Lock()})
+
+    study = open_study(parallel_spec(make_spec, line, measured), "memory")
+    for a in range(6):
+        study.enqueue({"a": a})
+    outcome = study.optimize(6, n_jobs=2)
+    assert (outcome.reason, outcome.new_trials, outcome.new_failures) == (Ending.DONE, 6, 4)
+    kinds = [t.evaluation and t.evaluation.failure_kind for t in study.trials]
+    assert kinds == [None, *[FailureKind.CRASH] * 3, FailureKind.INVALID, None]
+    kept = study.trials[5].evaluation
+    assert kept is not None
+    assert "lock" in kept.attributes["lock"]
 
 
 def test_a_config_that_kills_its_process_fails_and_no_other(make_spec: Any, line: Any) -> None:
