@@ -106,7 +106,6 @@ def deepseek_v3_production(scenario: Scenario) -> dict[str, Any]:
         "activation_checkpoint_mode": "selective",
         "precision": "fp8",
         **_sharded_once_per_step(),
-        "activation_offload_fraction": 0.5 if scenario.cluster.host else 0.0,
         **_roce(),
     }
 

@@ -114,12 +114,13 @@ def mlp_bytes(shape: Shape, mlp: Mlp, keeping: Keeping) -> FloatArray:
 def experts_bytes(shape: Shape, experts: Experts, keeping: Keeping) -> FloatArray:
     """The same for routed and shared experts, with the tokens sorted by expert.
 
-    Each visit keeps the expert's input and its output, which the router's gradient needs.
+    Each visit keeps the expert's input. Its output is not needed again: the router's scores
+    weight what goes into the expert (TorchTitan) or its activation function (Megatron Core).
     """
     hidden = experts.expert.hidden
-    ends = (shape.operand_bytes + np.asarray(2.0)) * hidden / shape.tensor
     visits = shape.tokens * experts.per_token * shape.imbalance
-    routed = visits * (ends + _mlp_inner_bytes(shape, experts.expert))
+    inputs = shape.operand_bytes * hidden / shape.tensor
+    routed = visits * (inputs + _mlp_inner_bytes(shape, experts.expert))
     scores = shape.tokens * 4 * experts.count / shape.tensor
     shared: Numbers = 0.0
     if experts.shared is not None:

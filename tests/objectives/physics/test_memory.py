@@ -222,7 +222,7 @@ def test_eight_bit_operands_take_half() -> None:
     assert saved == pytest.approx(8192 * (16384 + 53248) / 8)
 
 
-def test_every_visit_of_an_expert_is_kept() -> None:
+def test_the_input_of_every_visit_of_an_expert_is_kept() -> None:
     expert = Mlp(hidden=16384, width=4096, gated=True, parameters=3 * 16384 * 4096)
 
     def kept(per_token: int) -> np.ndarray:
@@ -236,7 +236,7 @@ def test_every_visit_of_an_expert_is_kept() -> None:
         )
         return layer_bytes(_shape(), LLAMA[0], experts, Keeping())
 
-    visit = 8192 * (4 * 16384 + 6 * 4096) / 8
+    visit = 8192 * (2 * 16384 + 6 * 4096) / 8
     assert kept(5) - kept(4) == pytest.approx(visit)
 
 
