@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Annotated, ParamSpec
 
 import typer
+from rich.markup import escape
 
 from autotune.cli.output import discard_output, only_documents, set_up_logging, write_error
 from autotune.errors import AutotuneError, StorageRefused, Unsupported
@@ -80,6 +81,7 @@ def command(function: Callable[P, int | None]) -> Callable[P, None]:
             code = _exit_code(lambda: function(*arguments, **options), verbose=verbose)
         raise typer.Exit(code)
 
+    run.__doc__ = escape(function.__doc__ or "")  # the help takes [name] for a style
     return run
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
@@ -12,10 +12,10 @@ from rich.text import Text
 from autotune import plugins
 from autotune.cli import commands, output, shapes, tables
 from autotune.cli.config_files import STDIN, read_config
+from autotune.cli.nearest import Source, can_move, move
 from autotune.cli.stored import BASELINE, BEST, Stored, load
 from autotune.cli.targets import resolve
-from autotune.design_point import DesignPoint
-from autotune.errors import InvalidInput, StorageRefused, UnknownName
+from autotune.errors import InvalidInput, StorageRefused, UnknownName, Unsupported
 from autotune.evaluation import Evaluation
 from autotune.objective import Config, Objective
 from autotune.report.sentences import lead_phrase, why_unusable_evaluation
@@ -112,17 +112,33 @@ def export(
     directory: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where; made if missing.")
     ] = Path(),
+    nearest: Annotated[
+        bool,
+        typer.Option(
+            "--nearest",
+            help="Where the config cannot be expressed, write the nearest that can, measured anew.",
+        ),
+    ] = False,
     storage: commands.Storage = commands.DEFAULT_STORAGE,
     json: commands.Json = False,
     verbose: commands.Verbose = False,
 ) -> None:
     """Write a config in the form that a trainer reads. Exit 1 when it cannot be expressed.
 
-    JSON: ``{"study", "trial", "exporter", "config", "files": [PATH]}``.
+    JSON: ``{"study", "trial", "exporter", "config", "files": [PATH]}``, and with ``--nearest``
+    ``"nearest": {"changed", "comparison"} | null``, null where the config is written as it is.
     """
     exporter = plugins.load("autotune.exporters", to)
-    name, design_point, config = _exported(study, trial, storage)
-    texts = exporter(design_point, config)
+    source = _exported(study, trial, storage)
+    config, moved = source.config, None
+    try:
+        texts = exporter(source.design_point, config)
+    except Unsupported as error:
+        if not nearest:
+            raise _with_advice(error, exporter, to) from error
+        moved = move(exporter, to, source, error)
+        config = moved.config
+        texts = exporter(source.design_point, config)
     directory.mkdir(parents=True, exist_ok=True)
     written = []
     for file, text in texts.items():
@@ -130,16 +146,19 @@ def export(
         path.write_text(text, encoding="utf-8")
         written.append(str(path))
     if json:
-        output.write_json(
-            {
-                "study": name,
-                "trial": trial,
-                "exporter": to,
-                "config": dict(config),
-                "files": written,
-            }
-        )
+        document: dict[str, Any] = {
+            "study": source.study,
+            "trial": trial,
+            "exporter": to,
+            "config": dict(config),
+            "files": written,
+        }
+        if nearest:
+            document["nearest"] = moved.shape if moved else None
+        output.write_json(document)
         return
+    if moved:
+        moved.show()
     for file in written:
         output.results().print(Text(file), soft_wrap=True)
 
@@ -188,7 +207,14 @@ def _baseline_of(spec: StudySpec, name: str) -> Config:
     return spec.baselines[name]
 
 
-def _exported(study: str | None, trial: str, storage: str) -> tuple[str, DesignPoint, Config]:
+def _with_advice(error: Unsupported, exporter: Any, to: str) -> Unsupported:
+    if not can_move(exporter):
+        return error
+    advice = f"`--nearest` writes the nearest config that {to} can express and measures it"
+    return Unsupported(f"{error}\n{advice}")
+
+
+def _exported(study: str | None, trial: str, storage: str) -> Source:
     """What to export: of a stored study, or a baseline of one that was never run."""
     try:
         stored = load(storage, study)
@@ -196,8 +222,22 @@ def _exported(study: str | None, trial: str, storage: str) -> tuple[str, DesignP
         if study is None or trial == BEST or trial.isdecimal():
             raise
         spec = resolve(study).only()
-        return spec.name, spec.design_point, _baseline_of(spec, trial)
-    return stored.record.name, stored.record.design_point, stored.trial(trial).config
+        return Source(
+            study=spec.name,
+            trial=trial,
+            design_point=spec.design_point,
+            config=_baseline_of(spec, trial),
+            space=spec.space,
+            objective=lambda: (spec.make_objective(), ""),
+        )
+    return Source(
+        study=stored.record.name,
+        trial=trial,
+        design_point=stored.record.design_point,
+        config=stored.trial(trial).config,
+        space=stored.space(),
+        objective=stored.objective,
+    )
 
 
 def _show_evaluation(evaluation: Evaluation, objective: Objective) -> None:

@@ -22,6 +22,7 @@ from objectives.exporters.job import (
     stage_layers,
 )
 from objectives.exporters.megatron_model import model_arguments, version
+from objectives.exporters.nearest import with_nearest
 from objectives.exporters.options import Options
 from objectives.exporters.placement import node_rank_file
 from objectives.exporters.rules import Rule, elsewhere, expressed, if_split, only, option
@@ -37,6 +38,7 @@ RANK_ORDER_PIPELINE_INSIDE = ("tp", "cp", "pp", "shard", "replicate")
 _SCHEDULES = ("1F1B", "Interleaved1F1B")
 
 
+@with_nearest
 def export(design_point: DesignPoint, config: Config) -> Mapping[str, str]:
     """Write a config as a Bash file that defines the array ``MEGATRON_ARGS``.
 

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 
 from autotune import Config, DesignPoint
 from objectives.exporters.job import DEFAULTS, Job, make_job
+from objectives.exporters.nearest import with_nearest
 from objectives.exporters.options import OptionList, Options, option_list
 from objectives.exporters.placement import crosses_buildings
 from objectives.exporters.rules import Rule, elsewhere, expressed, only
@@ -44,6 +45,7 @@ def version() -> OptionList:
     return option_list("nccl-v2.28.9-1")
 
 
+@with_nearest
 def export(design_point: DesignPoint, config: Config) -> Mapping[str, str]:
     """Write the network knobs of a config.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,24 @@ from autotune import Config, DesignPoint, InvalidInput, Predicate, SearchSpace
 from objectives.exporters.refusal import Inexpressible, Refusal
 
 Exporter = Callable[[DesignPoint, Config], Mapping[str, str]]
+
+
+class MovingExporter(Protocol):
+    """An exporter that also says which config it could express instead."""
+
+    nearest: Callable[..., dict[str, Any]]
+    """`nearest_expressible` of this exporter; `autotune export --nearest` calls it."""
+
+    def __call__(self, design_point: DesignPoint, config: Config) -> Mapping[str, str]:
+        """Give texts by file name."""
+        ...
+
+
+def with_nearest(export: Exporter) -> MovingExporter:
+    """Give an exporter its attribute ``nearest``; a decorator."""
+    moving = cast(MovingExporter, export)
+    moving.nearest = partial(nearest_expressible, export)
+    return moving
 
 
 def nearest_expressible(

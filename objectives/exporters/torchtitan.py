@@ -14,6 +14,7 @@ from typing import Any
 
 from autotune import Config, DesignPoint
 from objectives.exporters.job import MICROBATCH_KNOBS, NETWORK_KNOBS, STAGE_KNOBS, Job, make_job
+from objectives.exporters.nearest import with_nearest
 from objectives.exporters.options import Options
 from objectives.exporters.placement import node_rank_file
 from objectives.exporters.rules import Rule, elsewhere, expressed, if_split, only, option
@@ -28,6 +29,7 @@ _INTERLEAVED_SCHEDULES = ("Interleaved1F1B", "InterleavedZeroBubble")
 _V_SCHEDULES = ("ZBVZeroBubble", "DualPipeV")
 
 
+@with_nearest
 def export(design_point: DesignPoint, config: Config) -> Mapping[str, str]:
     """Write a config as a TorchTitan job.
 

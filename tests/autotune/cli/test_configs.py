@@ -173,6 +173,35 @@ def test_what_cannot_be_expressed_is_refused(finished: Run, folder: Path) -> Non
     assert not (folder / "x").exists()
 
 
+def test_the_nearest_that_can_be_expressed(
+    finished: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def export(design_point: DesignPoint, config: Config) -> Mapping[str, str]:
+        if config["chunks"] != 1:
+            raise Unsupported("chunks: must be 1")
+        return {"job.toml": "chunks = 1"}
+
+    monkeypatch.setattr(plugins, "load", lambda group, name: export)
+    command = ("export", "toys.py:study", "--to", "trainer")
+    assert finished(*command, "--trial", "spare").err == "autotune: chunks: must be 1\n"
+    assert finished(*command, "--trial", "spare", "--nearest").code == 1
+    move = lambda point, config, *, space: space.project({**config, "chunks": 1})  # noqa: E731
+    monkeypatch.setattr(export, "nearest", move, raising=False)
+    refused = finished(*command, "--trial", "spare")
+    assert refused.code == 1
+    assert "`--nearest` writes" in refused.err
+    text = finished(*command, "--trial", "spare", "--nearest").out
+    assert "nearest against spare" in text
+    assert "chunks" in text
+    document = finished(*command, "--trial", "spare", "--nearest", "--json").json
+    assert document["config"]["chunks"] == 1
+    assert document["nearest"]["changed"] == [{"name": "chunks", "before": 2, "after": 1}]
+    assert document["nearest"]["comparison"]["b"]["metrics"]["time_s"] > 0
+    as_it_is = finished(*command, "--trial", "production", "--nearest", "--json").json
+    assert as_it_is["nearest"] is None
+    assert as_it_is["files"] == ["job.toml"]
+
+
 @pytest.mark.usefixtures("with_exporter")
 def test_run_says_how_to_export(finished: Run) -> None:
     text = finished("run", "toys.py:study", "--no-report").out

@@ -159,3 +159,8 @@ def test_nothing_feasible_is_no_unknown_name(arguments: tuple[str, ...], autotun
     unknown = autotune("show", "x")
     assert unknown.code == 2
     assert "known: the numbers 0 to 2\n" in unknown.err
+
+
+def test_the_help_shows_lists_of_shapes(autotune: Run) -> None:
+    assert '"front": [trial_shape]' in autotune("front", "--help").out
+    assert "[NAME]" in autotune("list", "--help").out
