@@ -87,18 +87,22 @@ def how_it_ended(findings: Findings, outcome: Outcome) -> str:
 
 
 def show_next_steps(stored: Stored, named: str, storage: str, page: Path | None) -> None:
-    """Where the page is, and how to get a config out."""
+    """Where the page is, how to see more, and how to get a config out."""
     console = output.results()
     if page is not None:
         console.print(Text.assemble(("Report: ", "bold"), str(page)), soft_wrap=True)
+    if storage == "memory":
+        return  # nothing is left that could be read
+    place = [] if storage == commands.DEFAULT_STORAGE else ["--storage", storage]
+    more = shlex.join(["autotune", "front", named, *place])
+    line = Text.assemble(("More: ", "bold"), f"{more} (or best, compare, show TRIAL, dashboard)")
+    console.print(line, soft_wrap=True)
     trial, exporters = exportable(stored)
     if trial is None:
         return
     is_best = trial is stored.findings.best
     words = ["autotune", "export", named, "--to", exporters[0], "--trial"]
-    words += ["best" if is_best else str(trial.number), "-o", "DIR"]
-    if storage != commands.DEFAULT_STORAGE:
-        words += ["--storage", storage]
+    words += ["best" if is_best else str(trial.number), "-o", "DIR", *place]
     others = f" (or {', '.join(exporters[1:])})" if exporters[1:] else ""
     line = Text.assemble(("Export: ", "bold"), f"{shlex.join(words)}{others}")
     console.print(line, soft_wrap=True)

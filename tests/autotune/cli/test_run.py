@@ -22,6 +22,7 @@ def test_run_tells_what_was_found(autotune: Run, folder: Path) -> None:
     assert "overlap off → on" in ended.out
     page = folder / "toy-study.html"
     assert f"Report: {page}" in ended.out
+    assert "More: autotune front toys.py:study (or best" in ended.out
     assert "Pareto front" in page.read_text(encoding="utf-8")
     assert "trial 12/12" in ended.err
 
@@ -94,6 +95,8 @@ def test_storage_in_memory(autotune: Run, folder: Path) -> None:
     line = autotune("run", "toys.py:study", "--storage", "memory", "--json", "--no-report").json
     assert line["trials"] == 12
     assert not (folder / "autotune.db").exists()
+    text = autotune("run", "toys.py:study", "--storage", "memory", "--no-report").out
+    assert "More:" not in text
 
 
 def test_a_sweep_runs_all_and_a_part_alone(autotune: Run, folder: Path) -> None:
