@@ -3,7 +3,7 @@
 Each running evaluation is one call of `joblib.Parallel` with one task, in a thread of its own:
 one call with all tasks would take proposals from its generator long before they are measured, so
 that they would know less. joblib's registered backends (Dask, Ray) run the tasks on many machines
-in the same way.
+in the same way. With a time limit for each trial the processes are `Cells` of this machine.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ import threading
 from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from functools import partial
 
 from joblib import Parallel, delayed
 from joblib.externals.loky import get_reusable_executor
 
 from autotune.evaluation import Evaluation, FailureKind
 from autotune.objective import Objective
+from autotune.study.cells import Cells
 from autotune.study.lease import Heart
 from autotune.study.ledger import Claim, Ledger, NoClaim
 from autotune.study.measuring import Measurement, measure_apart
@@ -52,6 +54,7 @@ class _Crew:
     objective: Objective
     n_jobs: int
     stop_at: float | None
+    cells: Cells | None
     flying: dict[int, Claim] = field(default_factory=dict)
     suspects: list[Claim] = field(default_factory=list)
     alone: int | None = None
@@ -69,10 +72,13 @@ class _Crew:
     def start(self, claim: Claim) -> None:
         """Begin to measure."""
         self.flying[claim.row.trial_id] = claim
-        # Made here: which backend joblib is told to use is a setting of the calling thread.
-        parallel = Parallel(n_jobs=max(self.n_jobs, 2), batch_size=1)
-        thread = threading.Thread(target=self._fly, args=(parallel, claim), daemon=True)
-        thread.start()
+        measure: Callable[[Claim], Measurement]
+        if self.cells is not None:
+            measure = partial(self._measure_in_cell, self.cells)
+        else:
+            # Made here: which backend joblib is told to use is a setting of the calling thread.
+            measure = partial(self._measure, Parallel(n_jobs=max(self.n_jobs, 2), batch_size=1))
+        threading.Thread(target=self._fly, args=(measure, claim), daemon=True).start()
 
     def start_suspect(self) -> None:
         """Measure the next suspect when nothing else is in flight."""
@@ -83,18 +89,25 @@ class _Crew:
 
     def kill(self) -> None:
         """End the worker processes at once."""
-        if self.flying:
+        if self.cells is not None:
+            self.cells.close()
+        elif self.flying:
             get_reusable_executor(reuse=True).shutdown(wait=False, kill_workers=True)
 
-    def _fly(self, parallel: Callable[..., list[Measurement]], claim: Claim) -> None:
-        task = delayed(measure_apart)(
-            self.objective, claim.config, seed=claim.seed, stop_at=self.stop_at
-        )
+    def _fly(self, measure: Callable[[Claim], Measurement], claim: Claim) -> None:
         try:
-            landing = _Landing(claim=claim, measurement=parallel([task])[0])
+            landing = _Landing(claim=claim, measurement=measure(claim))
         except BaseException as error:
             landing = _Landing(claim=claim, error=error)
         self.landed.put(landing)
+
+    def _measure(self, parallel: Callable[..., list[Measurement]], claim: Claim) -> Measurement:
+        call = delayed(measure_apart)
+        task = call(self.objective, claim.config, seed=claim.seed, stop_at=self.stop_at)
+        return parallel([task])[0]
+
+    def _measure_in_cell(self, cells: Cells, claim: Claim) -> Measurement:
+        return cells.measure(self.objective, claim.config, seed=claim.seed, stop_at=self.stop_at)
 
 
 def run_in_parallel(
@@ -106,7 +119,8 @@ def run_in_parallel(
     n_jobs: int,
 ) -> Ending:
     """Measure up to `n_jobs` configs at once, each in a process of its own."""
-    crew = _Crew(objective=objective, n_jobs=n_jobs, stop_at=run.stop_at)
+    cells = None if run.trial_limit_s is None else Cells(limit_s=run.trial_limit_s)
+    crew = _Crew(objective=objective, n_jobs=n_jobs, stop_at=run.stop_at, cells=cells)
     ending: Ending | None = None
     try:
         while True:
@@ -127,6 +141,9 @@ def run_in_parallel(
     except BaseException:
         _abandon(ledger, heart, crew, "its worker was told to exit")
         raise
+    finally:
+        if cells is not None:
+            cells.close()
 
 
 def _fill(

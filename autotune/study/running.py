@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 
+from autotune.errors import InvalidInput, Problem
 from autotune.objective import Objective
 from autotune.storage import TrialRow
 from autotune.study.lease import Heart
@@ -29,16 +32,51 @@ class Run:
         budget: Total number of slots.
         stop_at: Wall-clock time (``time.time()``) from when on nothing new is begun; None for
             never.
+        trial_limit_s: After how many seconds an evaluation is killed; None for never.
         on_settled: Called after every settled trial.
     """
 
     budget: int
     stop_at: float | None
+    trial_limit_s: float | None = None
     on_settled: Callable[[TrialRow], None]
 
     def is_late(self) -> bool:
         """Whether the time is over."""
         return self.stop_at is not None and time.time() >= self.stop_at
+
+
+def check_arguments(
+    *, n_jobs: object, timeout_s: float | None, trial_timeout_s: float | None
+) -> None:
+    """Refuse what `optimize` cannot be asked for.
+
+    Raises:
+        InvalidInput: With everything that is out of range.
+    """
+    rules = {
+        "n_jobs": (
+            isinstance(n_jobs, int) and not isinstance(n_jobs, bool) and n_jobs >= 1,
+            f"must be an int >= 1, got {n_jobs!r}",
+        ),
+        "timeout_s": (
+            timeout_s is None or (_is_number(timeout_s) and timeout_s >= 0),
+            f"must be a number of seconds >= 0, or None for no limit, got {timeout_s!r}",
+        ),
+        "trial_timeout_s": (
+            trial_timeout_s is None or (_is_number(trial_timeout_s) and trial_timeout_s > 0),
+            f"must be a number of seconds > 0, or None for no limit, got {trial_timeout_s!r}",
+        ),
+    }
+    problems = [
+        Problem(path=path, message=text) for path, (holds, text) in rules.items() if not holds
+    ]
+    if problems:
+        raise InvalidInput("optimize", problems)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def run_serially(

@@ -23,7 +23,7 @@ from autotune.study.outcome import Outcome
 from autotune.study.packing import StudyRecord, to_trial, unpack_config, unpack_study
 from autotune.study.proposal import Proposer, repair_notes
 from autotune.study.queueing import append_to_queue, queue_item
-from autotune.study.running import Run, run_serially
+from autotune.study.running import Run, check_arguments, run_serially
 from autotune.study.signals import Interrupts
 from autotune.study.spec import StudySpec
 from autotune.trial import Origin, Trial, TrialState
@@ -89,6 +89,7 @@ class Study:
         *,
         n_jobs: int = 1,
         timeout_s: float | None = None,
+        trial_timeout_s: float | None = None,
         on_trial: Callable[[Trial], None] | None = None,
     ) -> Outcome:
         """Measure configs until the budget is spent, taking turns with all other workers.
@@ -101,14 +102,18 @@ class Study:
                 The largest one that anybody asked for when not given.
             n_jobs: How many are measured at once, in processes of their own if more than one.
             timeout_s: From when on nothing new is begun; also told to objectives that report.
+            trial_timeout_s: How long one evaluation may take. One that takes longer is killed, with
+                the programs that it has started in its process group, and its trial has failed
+                with the kind ``timeout``. Each evaluation is then done in a process of its own on
+                this machine, also with one job, so that the objective must be one that can be
+                sent to a process; starting that process is not counted.
             on_trial: Called with every trial that this call settles.
 
         Raises:
             InvalidInput: If an argument is out of range.
         """
         budget = self._budget(n_trials)
-        if n_jobs < 1:
-            raise InvalidInput("n_jobs", f"must be at least 1, got {n_jobs}")
+        check_arguments(n_jobs=n_jobs, timeout_s=timeout_s, trial_timeout_s=trial_timeout_s)
         settled: list[TrialRow] = []
 
         def on_settled(row: TrialRow) -> None:
@@ -117,9 +122,11 @@ class Study:
                 on_trial(self._trial(row))
 
         stop_at = None if timeout_s is None else time.time() + timeout_s
-        run = Run(budget=budget, stop_at=stop_at, on_settled=on_settled)
+        run = Run(
+            budget=budget, stop_at=stop_at, trial_limit_s=trial_timeout_s, on_settled=on_settled
+        )
         with Interrupts() as interrupts, Heart(self.storage, self._lease.beat_s) as heart:
-            if n_jobs == 1:
+            if n_jobs == 1 and trial_timeout_s is None:
                 ending = run_serially(run, self._ledger, self.objective, heart, interrupts)
             else:
                 from autotune.study.parallel import run_in_parallel

@@ -71,6 +71,15 @@ def test_the_budget_is_a_total(make_spec: Any) -> None:
         ({"n_trials": -1}, "n_trials"),
         ({"n_trials": 2.0}, "n_trials"),
         ({"n_jobs": 0}, "n_jobs"),
+        ({"n_jobs": 1.5}, "n_jobs"),
+        ({"n_jobs": True}, "n_jobs"),
+        ({"n_jobs": "2"}, "n_jobs"),
+        ({"timeout_s": math.nan}, "timeout_s"),
+        ({"timeout_s": math.inf}, "timeout_s"),
+        ({"timeout_s": -1}, "timeout_s"),
+        ({"timeout_s": "1"}, "timeout_s"),
+        ({"trial_timeout_s": 0}, "trial_timeout_s"),
+        ({"trial_timeout_s": math.nan}, "trial_timeout_s"),
     ],
 )
 def test_arguments_out_of_range_are_refused(

@@ -96,9 +96,8 @@ def test_an_interruption_gives_all_slots_back(make_spec: Any, line: Any) -> None
     study = open_study(parallel_spec(make_spec, line, measured), "memory")
     for a in (0, 1, 2):
         study.enqueue({"a": a})
-    timer = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    outcome = study.optimize(6, n_jobs=2)
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    outcome = study.optimize(6, n_jobs=2, on_trial=lambda _: timer.start())
     timer.join()
     assert outcome.reason == "interrupted"
     assert [trial.config["a"] for trial in study.trials] == [0]
