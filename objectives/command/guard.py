@@ -84,8 +84,17 @@ def _write(process: subprocess.Popen[bytes], text: str) -> None:
 
 
 _watcher = _Watcher()
+_parent = os.getppid()
+
+
+def _forked() -> None:
+    global _parent
+    _parent = os.getppid()
+    _watcher.forget()
+
+
 atexit.register(_watcher.close)
-os.register_at_fork(after_in_child=_watcher.forget)
+os.register_at_fork(after_in_child=_forked)
 
 
 def add(group: int) -> None:
@@ -104,5 +113,6 @@ def remove(group: int) -> None:
 
 def is_orphan() -> bool:
     """Whether this is a worker process whose tuner is gone, so that nobody wants its results."""
-    parent = multiprocessing.parent_process()
-    return parent is not None and not parent.is_alive()
+    # Not what multiprocessing knows of the parent: in loky's workers it knows nothing. Only in
+    # workers, for a tuner itself may outlive the shell that has started it.
+    return multiprocessing.parent_process() is not None and os.getppid() != _parent

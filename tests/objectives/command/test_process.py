@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from joblib import Parallel, delayed
 
 from autotune import FailureKind, Objective
 from objectives.command import guard
@@ -149,8 +150,10 @@ def test_nothing_outlives_a_tuner_that_is_killed(n_jobs: str, tmp_path: Path) ->
     arguments = (sys.executable, "-c", KILLED, STUBBORN, str(pids), n_jobs)
     with subprocess.Popen(arguments, stdout=subprocess.DEVNULL) as tuner:
         assert _wait_until(lambda: pids.exists() and " " in pids.read_text())
+        time.sleep(1)  # it must not be for any other reason that they end
+        parent, child = map(int, pids.read_text().split())
+        assert not _dead(parent)
         tuner.kill()
-    parent, child = map(int, pids.read_text().split())
     try:
         assert _wait_until(lambda: _dead(parent) and _dead(child))
     finally:
@@ -168,3 +171,9 @@ def test_the_watcher_is_started_again_once_it_is_gone(make: Make) -> None:
     watcher.wait()
     assert objective.evaluate({}, seed=0).ok
     assert guard._watcher._process is not watcher
+
+
+def test_in_a_worker_process_a_program_takes_its_time(make: Make) -> None:
+    objective = make("import time; time.sleep(0.5); print('{\"loss\": 1}')")
+    first, _ = Parallel(n_jobs=2)(delayed(objective.evaluate)({}, seed=n) for n in range(2))
+    assert first.metrics == {"loss": 1}, first.reason
