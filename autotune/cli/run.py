@@ -32,6 +32,7 @@ class Options:
         n_trials: Budget.
         n_jobs: Configs measured at once.
         timeout_s: From when on nothing new is begun.
+        trial_timeout_s: How long one evaluation may take.
         migrate: Whether a changed study's trials are taken over.
         reset_sampler: Whether another sampler or seed than the stored one is meant.
         report: The page, or the folder of a sweep's pages.
@@ -43,6 +44,7 @@ class Options:
     n_trials: int | None
     n_jobs: int
     timeout_s: float | None
+    trial_timeout_s: float | None
     migrate: bool
     reset_sampler: bool
     report: Path | None
@@ -125,7 +127,15 @@ def run(
     ] = None,
     timeout: Annotated[
         float | None,
-        typer.Option(min=0.0, help="Seconds after which nothing new is begun."),
+        typer.Option(min=0.0, metavar="SECONDS", help="After which nothing new is begun."),
+    ] = None,
+    trial_timeout: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            metavar="SECONDS",
+            help="After which one evaluation is killed and counts as failed.",
+        ),
     ] = None,
     migrate: Annotated[
         bool,
@@ -155,6 +165,7 @@ def run(
         n_trials=n_trials,
         n_jobs=n_jobs,
         timeout_s=timeout,
+        trial_timeout_s=trial_timeout,
         migrate=migrate,
         reset_sampler=reset_sampler,
         report=report,
@@ -228,6 +239,7 @@ def _optimize(study: Study, options: Options) -> Outcome:
             options.n_trials,
             n_jobs=options.n_jobs,
             timeout_s=options.timeout_s,
+            trial_timeout_s=options.trial_timeout_s,
             on_trial=update,
         )
 

@@ -196,3 +196,27 @@ def test_another_seed_or_sampler_is_said_twice(finished: Run) -> None:
     assert ended.json["new_trials"] == 2
     stored = finished("status", "--json").json
     assert (stored["sampler"], stored["seed"]) == ("random", 5)
+
+
+HANGING = """
+import time
+from dataclasses import replace
+
+from autotune import objective
+from toys import study
+
+@objective(metrics=["loss"], name="hanging")
+def hanging(config):
+    time.sleep(0 if config["overlap"] else 1000)
+    return {"loss": 1.0}
+
+spec = replace(study(), objective=hanging, metrics=["loss"], n_trials=2)
+"""
+
+
+def test_an_evaluation_that_hangs_is_killed(autotune: Run, folder: Path) -> None:
+    (folder / "hanging.py").write_text(HANGING)
+    command = ("run", "hanging.py:spec", "--trial-timeout", "0.5", "--no-report", "--json")
+    ended = autotune(*command)
+    assert ended.code == 1
+    assert ended.json["failed_by_kind"] == {"timeout": 2}
