@@ -128,8 +128,8 @@ def test_failures_teach(name: str, several: bool) -> None:
             name="fails", space=SPACE, objective=fails, metrics=metrics, sampler=name, seed=seed
         )
         study = open_study(spec, "memory")
-        study.optimize(80)
-        late += [trial.state == "failed" for trial in study.trials[40:]]
+        study.optimize(60)
+        late += [trial.state == "failed" for trial in study.trials[30:]]
     assert np.mean(late) < 0.6 * 0.59
 
 

@@ -187,21 +187,21 @@ def test_optunas_own_waiting_trials_are_claimed_once(tmp_path: Path) -> None:
     """The race of four processes for one WAITING trial, through the storage Optuna gets here."""
     path = tmp_path / "studies.db"
     study = optuna.create_study(study_name="w", storage=open_storage(path).optuna())
-    for i in range(40):
+    for i in range(24):
         study.enqueue_trial({"x": i})
     claimed: list[int] = []
     lock = threading.Lock()
 
     def work(_: int) -> None:
         mine = optuna.load_study(study_name="w", storage=open_storage(path).optuna())
-        for _ in range(10):
+        for _ in range(6):
             number = mine.ask().number
             with lock:
                 claimed.append(number)
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
-    assert sorted(claimed) == list(range(40))
+    assert sorted(claimed) == list(range(24))
 
 
 def test_sqlite_settings(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_reading_only_is_kept_to(tmp_path: Path) -> None:
 def test_processes_that_make_a_storage_at_once(tmp_path: Path) -> None:
     code = "import sys; from autotune.storage import open_storage; open_storage(sys.argv[1])"
     command = [sys.executable, "-c", code, str(tmp_path / "studies.db")]
-    workers = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    workers = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     for worker in workers:
         _, said = worker.communicate()
         assert worker.returncode == 0, said

@@ -44,15 +44,41 @@ def test_everything_else_is_refused_with_what_is_possible(text: str) -> None:
         f"postgresql://u@localhost:1/d?password={SECRET}",
         f"postgresql://u:{SECRET}@localhost:port/d",
         f"mysql://u:{SECRET}@h/d",
+        f"postgresql:/u:{SECRET}@h/d",
+        f"postgresql:u:{SECRET}@h/d",
+        f"postgres:/u:{SECRET}@h/d",
+        f"PostgreSQL+psycopg:/u:{SECRET}@h/d",
+        f"u:{SECRET}@h/d",
+        f"u:{SECRET}@h://d",
+        f"u:{SECRET}/more@h://d",
+        f"sqlite://u:{SECRET}@h/x.db",
+        f"sqlite:u:{SECRET}@h/x.db",
+        f"postgresql://u:{SECRET}@localhost:1/d?nosuch=1",
+        f"postgresql://u:{SECRET}@localhost:1/d?nosuch={SECRET}",
+        Path(f"postgresql://u:{SECRET}@h/d"),
     ],
 )
-def test_no_message_has_the_password(text: str) -> None:
+def test_no_message_has_the_password(
+    text: str | Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(StorageRefused) as caught:
         open_storage(text)
+    assert list(tmp_path.iterdir()) == []
     error: BaseException | None = caught.value
     while error is not None:
         assert SECRET not in str(error)
         error = error.__cause__
+
+
+@pytest.mark.parametrize("name", ["./a:b@c.db", "/data/a:b@c.db", "run-12:30.db", "me@home.db"])
+def test_odd_names_of_files_stay_possible(name: str) -> None:
+    assert locate(name).path == Path(name).absolute()
+
+
+def test_a_url_of_a_file_has_no_host() -> None:
+    with pytest.raises(StorageRefused, match="three slashes"):
+        locate("sqlite://folder/studies.db")
 
 
 def test_no_repr_has_the_password() -> None:
