@@ -218,7 +218,9 @@ def _refusal(error: DBAPIError, storage: Storage) -> StorageRefused | None:
     """The plain words for what a driver says, where a user can do something about it."""
     said = str(error.orig)
     if storage.location.kind == "postgresql":
-        if isinstance(error, OperationalError) and error.connection_invalidated is False:
+        # A connection that was never made: of options that the driver does not know, too.
+        unmade = isinstance(error, OperationalError) or error.statement is None
+        if unmade and error.connection_invalidated is False:
             return StorageRefused(f"{storage} cannot be used: {said.strip()}")
         return None
     if "readonly" in said:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -14,7 +15,19 @@ from autotune.errors import StorageRefused
 
 Kind = Literal["sqlite", "postgresql", "memory"]
 
-_SECRET_PARAMETERS = ("password", "passfile", "sslpassword")
+_SHOWN_PARAMETERS = frozenset(
+    {"application_name", "connect_timeout", "host", "hostaddr", "port", "service", "sslmode"}
+)
+"""Of a URL; the value of any other one is hidden, for it may be a password or meant as one."""
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
+
+_MISTYPED = re.compile(
+    r"(postgres|postgresql|sqlite|mysql|mariadb|oracle|mssql|redis|https?|file)(\+\w+)?:"
+    r"|(?![./~])[^@]*:[^@]*@",
+    re.IGNORECASE,
+)
+"""A URL without its slashes, or text with a user and a password; an absolute path is neither."""
 
 _FORMS = (
     "the path of a file such as studies.db, sqlite:///studies.db, "
@@ -42,7 +55,7 @@ class Location:
             return "memory"
         if self.path is not None:
             return str(self.path)
-        hidden = {key: "***" for key in _SECRET_PARAMETERS if key in self.url.query}
+        hidden = {key: "***" for key in self.url.query if key not in _SHOWN_PARAMETERS}
         return self.url.update_query_dict(hidden).render_as_string(hide_password=True)
 
 
@@ -56,19 +69,27 @@ def locate(storage: str | Path) -> Location:
     Raises:
         StorageRefused: If it is none of these.
     """
-    if isinstance(storage, Path):
-        return _sqlite(storage)
     if storage == "memory":
         return _memory()
-    if "://" not in storage:
-        if not storage.strip():
-            raise StorageRefused(f"a storage must be {_FORMS}; got an empty text")
-        return _sqlite(Path(storage))
-    return _from_url(storage)
+    if isinstance(storage, str) and "://" in storage:
+        return _from_url(storage)
+    if not str(storage).strip():
+        raise StorageRefused(f"a storage must be {_FORMS}; got an empty text")
+    if _MISTYPED.match(str(storage)):
+        # Not repeated: what looks like a URL may hold a password.
+        raise StorageRefused(
+            f"a storage must be {_FORMS}; got what looks like a URL and has no '://' after its "
+            "scheme (a file of such a name is given as ./NAME)"
+        )
+    return _sqlite(Path(storage))
 
 
 def _from_url(text: str) -> Location:
     scheme = text.partition("://")[0]
+    if not _SCHEME.fullmatch(scheme):
+        raise StorageRefused(
+            f"a storage must be {_FORMS}; got a text with '://' and no scheme of a URL before it"
+        )
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
@@ -78,6 +99,11 @@ def _from_url(text: str) -> Location:
         ) from None
     backend = url.get_backend_name()
     if backend == "sqlite":
+        if url.host or url.username or url.password or url.port:
+            raise StorageRefused(
+                "an sqlite:// URL must have no user, password or host, for SQLite is a file; "
+                "write sqlite:///studies.db, with three slashes, or the path alone"
+            )
         if url.database in (None, "", ":memory:"):
             return _memory()
         assert url.database is not None
