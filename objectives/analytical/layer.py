@@ -10,7 +10,16 @@ from objectives.analytical import collectives as names
 from objectives.analytical.batch import Batch
 from objectives.analytical.collectives import Traffic
 from objectives.analytical.setup import Setup
-from objectives.analytical.terms import COMPUTE, OFFLOAD, RECOMPUTE, SLOWDOWN, Cost, Terms, add
+from objectives.analytical.terms import (
+    COMPUTE,
+    OFFLOAD,
+    RECOMPUTE,
+    SLOWDOWN,
+    Cost,
+    Terms,
+    add,
+    total,
+)
 from objectives.analytical.times import Times
 from objectives.physics.activations import FULL, SELECTIVE
 from objectives.physics.arrays import FloatArray
@@ -69,7 +78,7 @@ def edge_cost(setup: Setup, work: Work, times: Times, *, head: bool) -> Cost:
     return Cost(
         forward={COMPUTE: work.forward_s, names.TENSOR: once},
         backward={COMPUTE: work.input_grad_s, names.TENSOR: once, SLOWDOWN: slower},
-        weight_s=work.weight_grad_s,
+        weight={COMPUTE: work.weight_grad_s},
     )
 
 
@@ -84,6 +93,7 @@ class _Layer:
     times: Times
     forward: Terms
     backward: Terms
+    weight: Terms
     beside_forward: FloatArray
     beside_backward: FloatArray
 
@@ -92,8 +102,18 @@ class _Layer:
         cls, setup: Setup, batch: Batch, work: Work, mlp: Mlp | Experts, times: Times
     ) -> _Layer:
         zeros = np.zeros(len(batch))
-        forward, backward = {COMPUTE: work.forward_s}, {COMPUTE: work.input_grad_s}
-        return cls(setup, batch, work, mlp, times, forward, backward, zeros, zeros)
+        return cls(
+            setup,
+            batch,
+            work,
+            mlp,
+            times,
+            {COMPUTE: work.forward_s},
+            {COMPUTE: work.input_grad_s},
+            {COMPUTE: work.weight_grad_s},
+            zeros,
+            zeros,
+        )
 
     def tensor_parallel(self) -> None:
         """Gather before and reduce-scatter after each half of the layer, both ways.
@@ -106,13 +126,20 @@ class _Layer:
             # The routed half moves every visit, the shared experts the tokens once more.
             counts = {names.TENSOR: 4.0 if self.mlp.shared else 2.0, names.TENSOR_VISITS: 2.0}
         hideable = self.setup.calibration.software.async_tensor_hidden * self.batch.async_tensor
+        core = self.work.core_s
+        ahead = self.work.forward_s - core
+        back = np.maximum(self.work.input_grad_s - ATTENTION_BACKWARD_FACTOR * core, 0.0)
         again = np.zeros(len(self.batch))
         for name, count in counts.items():
             seconds = count * self.times.total(name)
-            self._forward(name, seconds, np.minimum(hideable * seconds, self.work.forward_s))
-            self._backward(name, seconds, np.minimum(hideable * seconds, self.work.input_grad_s))
+            hidden = np.minimum(hideable * seconds, ahead)
+            self._forward(name, seconds, hidden)
+            ahead = ahead - hidden
+            hidden = np.minimum(hideable * seconds, back)
+            self._backward(name, seconds, hidden)
+            back = back - hidden
             again = again + seconds / 2
-        self._backward(names.TENSOR, again, np.minimum(again, self.work.input_grad_s))
+        self._backward(names.TENSOR, again, np.minimum(again, back))
 
     def context_parallel(self) -> None:
         """Keys and values go around while attention works on those that are there.
@@ -158,14 +185,18 @@ class _Layer:
     def sharded(self, planned: Traffic) -> None:
         """Weights gathered and gradients reduced around every use, where configured so.
 
-        Gathering runs ahead of compute by the prefetch depth, which hides the latency of single
-        gathers behind others; bytes beyond the compute time show.
+        Gathering runs ahead of its layer by the prefetch depth, which hides the latency of single
+        gathers behind others; bytes beyond the time of the layer before show.
         """
-        batch, work = self.batch, self.work
+        batch = self.batch
         if not np.any(batch.reshard | batch.reduce_often):
             return
-        forward = work.forward_s
-        backward = work.input_grad_s + work.weight_grad_s + self.backward[RECOMPUTE]
+        forward = total(self.forward.values())
+        # Weight gradients that are put off are no time in which the next layer's weights arrive.
+        apart = batch.pipeline.splits_backward
+        weight = self.work.weight_grad_s
+        backward = total(self.backward.values()) + np.where(apart, 0.0, weight)
+        weight = np.where(apart, weight, 0.0)
         kinds = {"": self._scale(planned)}
         if isinstance(self.mlp, Experts):
             kinds[names.EXPERT] = np.ones(len(batch))
@@ -180,27 +211,41 @@ class _Layer:
             hidden = np.where(batch.overlap_gather, np.minimum(gathered, backward), 0.0)
             self._backward(prefix + names.GATHER, gathered, hidden)
             backward = backward - hidden
-            hidden = np.where(batch.overlap_reduce, np.minimum(reduced, backward), 0.0)
-            self._backward(prefix + names.REDUCE, reduced, hidden)
-            backward = backward - hidden
+            hidden = np.minimum(reduced, backward + weight)
+            hidden = np.where(batch.overlap_reduce, hidden, 0.0)
+            add(self.weight, prefix + names.REDUCE, reduced - hidden)
+            self.beside_backward = self.beside_backward + hidden
+            weight, backward = (
+                np.maximum(weight - hidden, 0.0),
+                backward - np.maximum(hidden - weight, 0.0),
+            )
 
     def offload(self, kept_bytes: FloatArray) -> None:
-        """Activations to the host and back, beside compute."""
+        """Activations to the host and back, beside everything else of the layer.
+
+        While one microbatch's leave, another's come back: over the link in both directions, but
+        both through the host's memory.
+        """
         host = self.setup.cluster.host
         if host is None:
             return
-        rate = host.bandwidth_bytes_per_s * self.setup.calibration.kernel.host_link_efficiency
+        kernel = self.setup.calibration.kernel
+        rate = min(
+            host.bandwidth_bytes_per_s * kernel.host_link_efficiency,
+            host.memory_bandwidth_bytes_per_s * kernel.host_memory_efficiency / 2,
+        )
         moved = self.batch.activation_offload * kept_bytes / rate
-        add(self.forward, OFFLOAD, np.maximum(moved - self.work.forward_s, 0.0))
-        window = self.work.input_grad_s + self.work.weight_grad_s
-        add(self.backward, OFFLOAD, np.maximum(moved - window, 0.0))
+        forward = total(self.forward.values())
+        backward = total(self.backward.values()) + total(self.weight.values())
+        add(self.forward, OFFLOAD, np.maximum(moved - forward, 0.0))
+        add(self.backward, OFFLOAD, np.maximum(moved - backward, 0.0))
 
     def finish(self) -> Cost:
         """The layer, with what compute loses while communication runs beside it."""
         factor = self.setup.calibration.software.overlap_slowdown
         add(self.forward, SLOWDOWN, factor * self.beside_forward)
         add(self.backward, SLOWDOWN, factor * self.beside_backward)
-        return Cost(forward=self.forward, backward=self.backward, weight_s=self.work.weight_grad_s)
+        return Cost(forward=self.forward, backward=self.backward, weight=self.weight)
 
     def _scale(self, planned: Traffic) -> FloatArray:
         """This layer's parameters outside the experts over those that the collectives move."""

@@ -21,6 +21,8 @@ def message_terms(
     *,
     pace_s: FloatArray,
     weight_s: FloatArray,
+    bubble_s: FloatArray,
+    fill_s: FloatArray,
 ) -> Terms:
     """Seconds of a step that pipelines wait for messages, by the tier of the border.
 
@@ -31,6 +33,8 @@ def message_terms(
         times: How long one message takes over each.
         pace_s: Per microbatch of the slowest rank, without messages.
         weight_s: Of that, weight gradients.
+        bubble_s: Idle time of the step without messages.
+        fill_s: Until the first message comes to the middle border, and after the last has left.
     """
     pipeline = batch.pipeline
     here = [tier for tier, border in enumerate(BORDERS) if border in times.names]
@@ -50,10 +54,11 @@ def message_terms(
     )
     # Messages of one direction share a border: it can be busy longer than the ranks compute.
     sends = sends_per_direction(pipeline)
-    waited = pipeline.microbatches * pace_s + total(exposed)
+    waited = pipeline.microbatches * pace_s + bubble_s + total(exposed)
     terms: Terms = {}
     for tier, shown in zip(here, exposed, strict=True):
         busy = pipeline.microbatches * sends * times.transfer(BORDERS[tier])
+        busy = np.where(busy > 0, busy + fill_s, 0.0)
         terms[BORDERS[tier]] = shown + np.maximum(busy - waited, 0.0)
     ways = total(n * x for n, x in zip(counts, seconds, strict=True))
     beside = 2 * pipeline.microbatches * pipeline.chunks * ways / np.maximum(total(counts), 1)

@@ -37,8 +37,8 @@ def sharding_terms(
         times: How long they take.
         outside: Parameters of the fullest rank outside the experts, before sharding.
         inside: The same inside the experts.
-        forward_s: Compute of a rank per microbatch forward.
-        backward_s: The same backward.
+        forward_s: Of a microbatch, the forward pass.
+        backward_s: Of a microbatch, the backward pass.
     """
     layers = outside / planned.layer_parameters
     present = planned.expert_layer_parameters > 0
@@ -68,7 +68,7 @@ def _exposed(
     counts: Sequence[tuple[str, FloatArray]],
     layers: FloatArray,
     overlaps: BoolArray,
-    compute_s: FloatArray,
+    pass_s: FloatArray,
 ) -> Terms:
     """What of some collectives shows at an end of the step.
 
@@ -80,7 +80,7 @@ def _exposed(
     pipeline = batch.pipeline
     seconds = {name: count * times.total(name) for name, count in counts}
     whole = total(seconds.values())
-    chunk_s = compute_s / pipeline.chunks
+    chunk_s = pass_s / pipeline.chunks
     rounds = np.where(
         pipeline.kind == BREADTH_FIRST,
         pipeline.microbatches,

@@ -16,9 +16,9 @@ from objectives.analytical.setup import Setup
 from objectives.analytical.sharding import host_optimizer_s, sharding_terms
 from objectives.analytical.terms import (
     BUBBLE,
-    COMPUTE,
     OFFLOAD,
     OPTIMIZER,
+    SLOWDOWN,
     Cost,
     Load,
     Terms,
@@ -39,8 +39,8 @@ class Steady:
         terms: Seconds per step by term, with the idle time of the pipeline and the optimizer.
         pace_s: Per microbatch.
         weight_s: Of that, weight gradients.
-        forward_s: Compute per microbatch forward.
-        backward_s: Compute per microbatch backward.
+        forward_s: Of a microbatch, the forward pass.
+        backward_s: Of a microbatch, the backward pass.
         outside: Parameters of the fullest rank outside the experts, before sharding.
         inside: The same inside the experts.
     """
@@ -68,7 +68,7 @@ def steady(setup: Setup, batch: Batch, parts: Parts, planned: Traffic, times: Ti
     ranks = rank_loads(setup, batch)
     forward = {name: total(cost.forward.values()) for name, cost in costs.items()}
     backward = {name: total(cost.backward.values()) for name, cost in costs.items()}
-    weight = {name: cost.weight_s for name, cost in costs.items()}
+    weight = {name: total(cost.weight.values()) for name, cost in costs.items()}
     passes = {name: forward[name] + backward[name] + weight[name] for name in costs}
     slowest = _slowest(ranks.weigh(passes), ranks)
     terms = _by_term(batch, costs, slowest)
@@ -81,10 +81,8 @@ def steady(setup: Setup, batch: Batch, parts: Parts, planned: Traffic, times: Ti
         terms=terms,
         pace_s=slowest.weigh(passes),
         weight_s=slowest.weigh(weight),
-        forward_s=slowest.weigh({name: cost.forward[COMPUTE] for name, cost in costs.items()}),
-        backward_s=slowest.weigh(
-            {name: cost.backward[COMPUTE] + cost.weight_s for name, cost in costs.items()}
-        ),
+        forward_s=slowest.weigh(forward),
+        backward_s=slowest.weigh(backward) + slowest.weigh(weight),
         outside=np.max(outside, axis=0),
         inside=np.max(inside, axis=0),
     )
@@ -100,20 +98,32 @@ def edges(setup: Setup, batch: Batch, planned: Traffic, times: Times, core: Stea
         times: How long they take.
         core: The steady part.
     """
-    terms = message_terms(setup, batch, planned, times, pace_s=core.pace_s, weight_s=core.weight_s)
-    merge(
-        terms,
-        sharding_terms(
-            setup,
-            batch,
-            planned,
-            times,
-            outside=core.outside,
-            inside=core.inside,
-            forward_s=core.forward_s,
-            backward_s=core.backward_s,
-        ),
+    pipeline = batch.pipeline
+    half = pipeline.ranks / 2 / pipeline.chunks
+    terms = message_terms(
+        setup,
+        batch,
+        planned,
+        times,
+        pace_s=core.pace_s,
+        weight_s=core.weight_s,
+        bubble_s=core.terms[BUBBLE],
+        fill_s=half * (core.pace_s - core.weight_s),
     )
+    # Passes that wait for messages leave more time to hide in.
+    waits = total(terms.values()) - terms[SLOWDOWN]
+    longer = 1 + waits / (pipeline.microbatches * core.pace_s)
+    sharded = sharding_terms(
+        setup,
+        batch,
+        planned,
+        times,
+        outside=core.outside,
+        inside=core.inside,
+        forward_s=core.forward_s * longer,
+        backward_s=core.backward_s * longer,
+    )
+    merge(terms, sharded)
     return terms
 
 
@@ -155,8 +165,7 @@ def _by_term(batch: Batch, costs: Mapping[str, Cost], slowest: Load) -> Terms:
     terms: Terms = {}
     for name, cost in costs.items():
         times = batch.pipeline.microbatches * getattr(slowest, name)
-        merge(terms, {COMPUTE: times * cost.weight_s})
-        for group in (cost.forward, cost.backward):
+        for group in (cost.forward, cost.backward, cost.weight):
             merge(terms, {term: times * seconds for term, seconds in group.items()})
     return terms
 

@@ -21,12 +21,12 @@ class Cost:
     Attributes:
         forward: Of the forward pass.
         backward: Of the backward pass but for weight gradients.
-        weight_s: Of weight gradients, shape (n,).
+        weight: Of weight gradients, which no other stage waits for.
     """
 
     forward: Terms
     backward: Terms
-    weight_s: FloatArray
+    weight: Terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

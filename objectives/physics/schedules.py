@@ -70,16 +70,15 @@ _FOLDED = _table(ZB_V, V_HALF, V_MIN, DUAL_PIPE_V)
 _SPLIT = _table(ZB_H1, ZB_2P, INTERLEAVED_ZB, ZB_V, V_HALF, V_MIN, DUAL_PIPE_V)
 
 
-_IDLE = np.zeros((4, len(SCHEDULES) + 1))
-"""By kind, what each of the other ranks' chunks adds to the idle time, as multiples of the whole
-passes F + B + W, of F + B - W, of F + B - 2 W, and of DualPipe's F + 2 B - W."""
+_WHOLE, _FILLED, _DUAL = np.zeros((3, len(SCHEDULES) + 1))
+"""What each of the other ranks' chunks adds to the idle time, by kind: whole passes F + B + W;
+weight gradients per rank that fill the idle time F + B; and DualPipe's F + 2 B - W."""
 
-_IDLE[0, [GPIPE, ONE_F_ONE_B, INTERLEAVED, BREADTH_FIRST]] = 1.0
-_IDLE[0, [V_HALF, V_MIN]] = 1.0, 4 / 3
-_IDLE[1, [ZB_H1, INTERLEAVED_ZB, ZB_V]] = 1.0
-_IDLE[2, ZB_2P] = 1.0
-_IDLE[3, DUAL_PIPE_V] = 1.0
-
+_WHOLE[[GPIPE, ONE_F_ONE_B, INTERLEAVED, BREADTH_FIRST]] = 1.0
+_WHOLE[[V_HALF, V_MIN]] = 1.0, 4 / 3
+_FILLED[[ZB_H1, INTERLEAVED_ZB, ZB_V]] = 1.0
+_FILLED[ZB_2P] = 2.0
+_DUAL[DUAL_PIPE_V] = 1.0
 
 _HELD = np.zeros((4, len(SCHEDULES) + 1))
 """By kind, activations in flight as a constant and multiples of p, of the ranks behind, and of
@@ -152,26 +151,23 @@ def bubble_s(
         input_grad_s: B, likewise.
         weight_grad_s: W, likewise.
     """
-    others = pipeline.ranks - 1
+    kind, v, others = pipeline.kind, pipeline.chunks, pipeline.ranks - 1
     forward, data, weight = (
-        np.asarray(x, dtype=np.float64) for x in (forward_s, input_grad_s, weight_grad_s)
+        np.asarray(x, dtype=np.float64) / v for x in (forward_s, input_grad_s, weight_grad_s)
     )
+    # Breadth-first: with fewer microbatches than ranks, every further chunk waits for the first
+    # microbatch to come around.
+    missing = np.maximum(pipeline.ranks - pipeline.microbatches, 0.0) * (v - 1)
+    waits = others + missing * (kind == BREADTH_FIRST)
+    whole = _WHOLE[kind] * waits * (forward + data + weight)
     # All ranks start together, after the optimizer of the step before; so the last one idles for
     # the forward passes before its own, whatever it does later. Published zero bubbles let it
     # start late, which needs an optimizer that does not wait for all gradients.
-    one_split = np.maximum(forward + data - weight, forward)
-    two_split = np.maximum(forward + data - 2 * weight, forward)
-    dual = np.maximum(forward + 2 * data - weight, forward)
-    # Breadth-first: with fewer microbatches than ranks, every further chunk waits for the first
-    # microbatch to come around.
-    waits = pipeline.kind == BREADTH_FIRST
-    missing = np.maximum(pipeline.ranks - pipeline.microbatches, 0.0) * (pipeline.chunks - 1)
-    whole, one, two, both = (row[pipeline.kind] for row in _IDLE)
-    per_rank = (
-        whole * (forward + data + weight) * (others + waits * missing)
-        + (one * one_split + two * two_split + both * dual) * others
-    )
-    return np.asarray(per_rank / pipeline.chunks)
+    latest = others * forward
+    filled = np.minimum(_FILLED[kind] * others, pipeline.microbatches * v - 1)
+    split = np.maximum(others * (forward + data) - filled * weight, latest)
+    dual = np.maximum(others * (forward + 2 * data - weight), latest)
+    return np.asarray(whole + (_FILLED[kind] > 0) * split + _DUAL[kind] * dual)
 
 
 def in_flight(pipeline: Pipeline, rank: Numbers) -> FloatArray:

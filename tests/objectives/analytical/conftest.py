@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ LLAMA = Workload(global_batch_tokens=2048 * 8192, sequence_length=8192)
 DEEPSEEK = Workload(global_batch_tokens=15360 * 4096, sequence_length=4096)
 
 Changes = Mapping[tuple[str, ...], Any]
+NOTHING: Changes = MappingProxyType({})
 
 
 def _changed(cluster: str, changes: Changes) -> dict[str, Any]:
@@ -31,7 +33,9 @@ def _changed(cluster: str, changes: Changes) -> dict[str, Any]:
     return table
 
 
-def _point(name: str, model: str, cluster: str, workload: Workload, changes: Changes) -> DesignPoint:
+def _point(
+    name: str, model: str, cluster: str, workload: Workload, changes: Changes
+) -> DesignPoint:
     return design_point(name, model=model, cluster=_changed(cluster, changes), workload=workload)
 
 
@@ -39,7 +43,9 @@ def _point(name: str, model: str, cluster: str, workload: Workload, changes: Cha
 def llama() -> Callable[..., AnalyticalObjective]:
     """Llama 3.1 405B on 16,384 H100, in two buildings or one, with changed links."""
 
-    def make(cluster: str = "two-buildings-16k-h100", changes: Changes = {}) -> AnalyticalObjective:
+    def make(
+        cluster: str = "two-buildings-16k-h100", changes: Changes = NOTHING
+    ) -> AnalyticalObjective:
         return analytical(_point("llama", "llama3.1-405b", cluster, LLAMA, changes))
 
     return make
@@ -49,7 +55,7 @@ def llama() -> Callable[..., AnalyticalObjective]:
 def deepseek() -> Callable[..., AnalyticalObjective]:
     """DeepSeek-V3 on 2,048 H800 in two buildings, with changed links."""
 
-    def make(changes: Changes = {}) -> AnalyticalObjective:
+    def make(changes: Changes = NOTHING) -> AnalyticalObjective:
         cluster = "two-buildings-2k-h800"
         return analytical(_point("deepseek", "deepseek-v3", cluster, DEEPSEEK, changes))
 
@@ -86,7 +92,7 @@ def measure(
     """The baseline with some knobs and links changed."""
 
     def run(
-        cluster: str = "two-buildings-16k-h100", changes: Changes = {}, **knobs: Any
+        cluster: str = "two-buildings-16k-h100", changes: Changes = NOTHING, **knobs: Any
     ) -> Evaluation:
         result = llama(cluster, changes).evaluate({**baseline, **knobs}, seed=0)
         assert result.ok, result.reason
