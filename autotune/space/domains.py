@@ -20,7 +20,7 @@ from optuna.distributions import (
 from autotune.errors import InvalidInput
 from autotune.space.arrays import Floats, Indices
 from autotune.space.scales import places_of, scaled, scaled_number, unscaled
-from autotune.space.values import as_column, identity, is_number, plain
+from autotune.space.values import as_column, identity, is_encodable, is_number, plain
 
 _STEP_TOLERANCE = 1e-8
 """How far from a step, in steps, a float may be; Optuna's own tolerance."""
@@ -131,6 +131,9 @@ class GridDomain:
         """The number of a value; None outside the domain."""
         if not is_number(value):
             return None
+        # Far outside of the range, a division may overflow.
+        if not self.low - self.step <= value <= self.low + self.size * self.step:
+            return None
         steps = (value - self.low) / self.step
         index = round(steps)
         if not 0 <= index < self.size:
@@ -235,13 +238,17 @@ def choice_domain(name: str, choices: Sequence[Any]) -> ChoiceDomain:
     """A domain of listed values.
 
     Raises:
-        InvalidInput: If two choices are equal or one has no JSON form.
+        InvalidInput: If two choices are equal or one cannot be stored.
     """
     values = tuple(plain(choice) for choice in choices)
     index: dict[Hashable, int] = {}
     for i, value in enumerate(values):
         if isinstance(value, float) and not math.isfinite(value):
             raise InvalidInput(f"parameter {name!r}", f"choices must be finite, got {value}")
+        if not is_encodable(value):
+            raise InvalidInput(
+                f"parameter {name!r}", f"choices must be text that UTF-8 can hold, got {value!r}"
+            )
         if identity(value) in index:
             raise InvalidInput(f"parameter {name!r}", f"choices must differ, got {value!r} twice")
         index[identity(value)] = i

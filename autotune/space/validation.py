@@ -21,6 +21,7 @@ from autotune.space.constraints import (
 from autotune.space.domains import ContinuousDomain, DiscreteDomain, Domain, domain_of
 from autotune.space.relations import MAX_ROWS
 from autotune.space.units import compound_problems
+from autotune.space.values import is_encodable
 
 
 class Declaration(Protocol):
@@ -51,8 +52,8 @@ def valid_domains(declared: Declaration) -> dict[str, Domain]:
     if not declared.parameters:
         problems.append(Problem(path="parameters", message="must name at least one parameter"))
     for name, distribution in declared.parameters.items():
-        if not isinstance(name, str) or not name:
-            message = f"a name must be non-empty text, got {name!r}"
+        if not isinstance(name, str) or not name or not is_encodable(name):
+            message = f"a name must be non-empty text that UTF-8 can hold, got {name!r}"
             problems.append(Problem(path="parameters", message=message))
             continue
         try:
@@ -74,6 +75,7 @@ def _rule_problems(domains: Mapping[str, Domain], declared: Declaration) -> list
     conditions = declared.conditions
     problems: list[Problem] = []
     problems += _twice([item.name for item in (*constraints, *compounds)], "constraint or compound")
+    problems += _unencodable(declared)
     problems += _twice([c.parameter for c in conditions], "condition")
     problems += _twice([name for c in compounds for name in c.parameters], "compound's member")
     for constraint in constraints:
@@ -93,6 +95,25 @@ def _wrong_kinds(path: str, items: Sequence[Any], kinds: type | UnionType) -> It
         if not isinstance(item, kinds):
             message = f"must be a {names}, got {item!r}"
             yield Problem(path=f"{path}[{i}]", message=message)
+
+
+def _unencodable(declared: Declaration) -> Iterator[Problem]:
+    """What is stored with the space besides names and choices of parameters."""
+    texts: list[tuple[str, str]] = [
+        *(("constraints", item.name) for item in declared.constraints),
+        *(("compounds", item.name) for item in declared.compounds),
+        *(
+            ("constraints", item.description)
+            for item in declared.constraints
+            if isinstance(item, Predicate)
+        ),
+        *(("aliases", str(old)) for names in declared.aliases.values() for old in names),
+        *(("defaults", f"{name}={value}") for name, value in declared.defaults.items()),
+    ]
+    for path, text in texts:
+        if not is_encodable(text):
+            message = f"must be text that UTF-8 can hold, got {text!r}"
+            yield Problem(path=path, message=message)
 
 
 def _twice(names: Sequence[str], what: str) -> Iterator[Problem]:

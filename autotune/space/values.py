@@ -58,7 +58,18 @@ def is_number(value: Any) -> bool:
     """Whether a value is a finite int or float, NumPy's included; a bool is none."""
     if isinstance(value, bool | np.bool_):
         return False
-    return isinstance(value, int | float | np.integer | np.floating) and math.isfinite(value)
+    if isinstance(value, int | np.integer):
+        return True  # however large: math.isfinite takes no int above 1.8e308
+    return isinstance(value, float | np.floating) and math.isfinite(value)
+
+
+def is_encodable(value: Any) -> bool:
+    """Whether all text in a plain value has a UTF-8 form; a lone surrogate has none."""
+    try:
+        canonical_json(value).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def as_column(values: Sequence[Any]) -> NDArray[Any]:

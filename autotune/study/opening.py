@@ -177,7 +177,12 @@ def _changed(row: StudyRow, wanted: _Wanted) -> dict[str, Any]:
         "baselines": to_jsonable(spec.baselines, "baselines"),
         "n_trials": max(spec.n_trials, row.packed["n_trials"]),
     }
-    return differing | {name: value for name, value in later.items() if row.packed[name] != value}
+    return differing | {n: v for n, v in later.items() if not _is_same(row.packed[n], v)}
+
+
+def _is_same(stored: Any, new: Any) -> bool:
+    # The first baseline is the one that is compared with: their order counts.
+    return bool(stored == new) and (not isinstance(new, dict) or list(stored) == list(new))
 
 
 def _mismatch(row: StudyRow, wanted: _Wanted, storage: Storage) -> str:

@@ -187,7 +187,9 @@ def pack_evaluation(evaluation: Evaluation) -> dict[str, Any]:
         "failure_kind": evaluation.failure_kind and evaluation.failure_kind.value,
         "reason": _trimmed(evaluation.reason),
         "breakdown": _numbers(evaluation.breakdown),
-        "attributes": {storable_text(str(k)): _kept(v) for k, v in evaluation.attributes.items()},
+        "attributes": {
+            storable_text(str(k)): storable(v) for k, v in evaluation.attributes.items()
+        },
     }
 
 
@@ -210,7 +212,8 @@ def _numbers(group: Mapping[str, float]) -> dict[str, float]:
     return {storable_text(str(name)): float(value) for name, value in group.items()}
 
 
-def _kept(value: Any) -> Any:
+def storable(value: Any) -> Any:
+    """Any value as JSON; what has no JSON form as a text."""
     try:
         plain = to_jsonable(value)
         if isinstance(plain, str):

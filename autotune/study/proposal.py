@@ -11,8 +11,9 @@ import numpy as np
 from autotune.objective import Config
 from autotune.samplers import Sampler, derived_seed
 from autotune.space import SearchSpace
+from autotune.space.values import identity
 from autotune.study.history import History
-from autotune.study.packing import config_key, unpack_config
+from autotune.study.packing import config_key, storable, unpack_config
 from autotune.trial import Origin
 
 _EVALUATION = 1
@@ -180,10 +181,13 @@ class Proposer:
 
 
 def repair_notes(wanted: Mapping[str, Any], config: Config) -> dict[str, Any]:
-    """What was changed to make a config valid and new: ``repaired``, by parameter."""
+    """What was changed to make a config valid and new: ``repaired``, by parameter.
+
+    A wanted value that cannot be stored, such as NaN, is noted as text.
+    """
     changed = {
-        name: [wanted.get(name), value]
+        name: [storable(wanted.get(name)), value]
         for name, value in config.items()
-        if name not in wanted or wanted[name] != value
+        if name not in wanted or identity(wanted[name]) != identity(value)
     }
     return {"repaired": changed} if changed else {}

@@ -10,7 +10,7 @@ from autotune.objective import Config
 from autotune.storage import Storage
 from autotune.storage.reader import read_queue
 from autotune.storage.writer import update_queue
-from autotune.study.packing import config_key, pack_config
+from autotune.study.packing import config_key, pack_config, storable_text
 from autotune.trial import Origin
 
 
@@ -22,7 +22,7 @@ def queue_item(
         "id": uuid4().hex,
         "config": pack_config(config),
         "origin": origin.value,
-        "label": label,
+        "label": storable_text(label),
         "notes": pack_config(notes),
     }
 

@@ -20,7 +20,7 @@ from autotune.study.history import History
 from autotune.study.lease import Heart, LeaseTimes, Watch
 from autotune.study.ledger import Ledger
 from autotune.study.outcome import Outcome
-from autotune.study.packing import StudyRecord, to_trial, unpack_config, unpack_study
+from autotune.study.packing import StudyRecord, storable_text, to_trial, unpack_config, unpack_study
 from autotune.study.proposal import Proposer, repair_notes
 from autotune.study.queueing import append_to_queue, queue_item
 from autotune.study.running import Run, check_arguments, run_serially
@@ -171,7 +171,9 @@ class Study:
         fitting = self.spec.space.project(config)
         notes: dict[str, Any] = {}
         if problems:
-            notes = repair_notes(config, fitting) | {"refused_as": [str(each) for each in problems]}
+            notes = repair_notes(config, fitting) | {
+                "refused_as": [storable_text(str(each)) for each in problems]
+            }
         item = queue_item(fitting, origin=Origin.ENQUEUED, label=label, notes=notes)
         append_to_queue(self.storage, self._record.study_id, [item])
         return fitting

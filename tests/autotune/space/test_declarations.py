@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -277,3 +278,23 @@ def test_products_stay_within_64_bits() -> None:
         constraints=[Product(name="x", factors=("a", "b", "c"), equals=2**61)],
     )
     assert space.sample(1, seed=0) == [{"a": 2**30, "b": 2**30, "c": 2}]
+
+
+@pytest.mark.filterwarnings("ignore:Choices for a categorical:UserWarning")
+@pytest.mark.parametrize(
+    "declare",
+    [
+        lambda: SearchSpace({"x": CategoricalDistribution(["\ud800", "b"])}),
+        lambda: SearchSpace({"\ud800": CategoricalDistribution(["a", "b"])}),
+        lambda: SearchSpace({"x": CategoricalDistribution([("\ud800",), ("b",)])}),  # type: ignore[list-item]
+        lambda: SearchSpace(
+            {"x": DEGREES}, constraints=[Product(name="\ud800", factors=("x",), equals=4)]
+        ),
+        lambda: SearchSpace({"x": DEGREES}, aliases={"x": {"\ud800": 4}}),
+        lambda: SearchSpace({"x": DEGREES}, defaults={"gone": "\ud800"}),
+    ],
+)
+def test_text_that_cannot_be_stored_is_refused(declare: Callable[[], SearchSpace]) -> None:
+    with pytest.raises(InvalidInput, match="UTF-8") as caught:
+        declare()
+    str(caught.value).encode()

@@ -146,6 +146,17 @@ def test_words_about_a_study_follow_the_spec(make_spec: Any, tmp_path: Path) -> 
     assert study.trials[2].label == "today"
 
 
+def test_a_later_order_of_the_baselines_is_stored(make_spec: Any, tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    p, q = {"a": 3, "b": "p", "x": 0.5}, {"a": 4, "b": "q", "x": 0.5}
+    open_study(make_spec(baselines={"p": p, "q": q}), path).optimize(2)
+    study = open_study(make_spec(baselines={"q": q, "p": p}), path)
+    assert list(study.record.baselines) == ["q", "p"]
+    stored = read_study(path, "small")
+    assert list(stored.record.baselines) == ["q", "p"]
+    assert study.baseline() == stored.baseline() == study.trials[1]
+
+
 def test_another_programs_study_of_the_name_is_left_alone(make_spec: Any, tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     optuna.create_study(study_name="small@bowl", storage=open_storage(path).optuna())

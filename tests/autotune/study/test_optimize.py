@@ -341,6 +341,22 @@ def test_an_invalid_config_is_refused_or_repaired_with_the_reason(make_spec: Any
     assert any("typo" in reason for reason in trial.attributes["refused_as"])
 
 
+@pytest.mark.parametrize(
+    "wrong", [math.nan, math.inf, 10**400, "\ud800", object(), [math.nan], {"k": {1, 2}}, None]
+)
+@pytest.mark.parametrize("name", ["a", "b", "x"])
+def test_whatever_is_to_be_repaired_is_repaired_and_noted(
+    make_spec: Any, name: str, wrong: Any
+) -> None:
+    study = open_study(make_spec(), "memory")
+    used = study.enqueue({**TODAY, name: wrong}, repair=True, label="\ud800")
+    assert study.spec.space.contains(used)
+    study.optimize(1)
+    notes = study.trials[0].attributes
+    assert notes["repaired"][name][1] == used[name]
+    assert notes["refused_as"][0].startswith(f"{name}: must be")
+
+
 def test_a_deterministic_backend_is_not_asked_again_by_the_queue(make_spec: Any) -> None:
     study = open_study(make_spec(baselines={"today": TODAY}), "memory")
     study.enqueue(TODAY)
