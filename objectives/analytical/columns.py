@@ -137,12 +137,12 @@ class Refusals:
 
         Args:
             rows: Shape (size,).
-            reason: With ``{name}`` where a row's value of that name goes.
+            reason: Where there are values, with ``{name}`` for a row's value of that name.
             values: Arrays of shape (size,).
         """
         for row in np.flatnonzero(rows).tolist():
             shown = {name: column[row] for name, column in values.items()}
-            self.reasons.setdefault(row, reason.format(**shown))
+            self.reasons.setdefault(row, reason.format(**shown) if shown else reason)
 
 
 def read_columns(columns: Mapping[str, Any], refusals: Refusals) -> dict[str, Column]:
@@ -189,7 +189,12 @@ def _allowed(name: str, knob: Knob, values: Column) -> BoolArray:
             return np.ones(len(values), dtype=np.bool_)
         return np.isin(values, knob.choices)
     if knob.flag:
-        return np.full(len(values), kind == "b")
+        is_number = kind in "iu"
+        return (
+            np.asarray((values == 0) | (values == 1))
+            if is_number
+            else np.full(len(values), kind == "b")
+        )
     if kind not in "iuf":
         return np.zeros(len(values), dtype=np.bool_)
     inside = (values >= knob.minimum) & (values <= knob.maximum)
@@ -204,7 +209,7 @@ def _allowed_value(name: str, knob: Knob, value: Any) -> bool:
     if knob.choices:
         return isinstance(value, str) and (name in ANY_TEXT or value in knob.choices)
     if knob.flag:
-        return isinstance(value, bool)
+        return isinstance(value, int) and value in (0, 1)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return knob.minimum <= value <= knob.maximum and (not knob.whole or value == int(value))
