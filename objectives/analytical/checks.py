@@ -11,14 +11,21 @@ from objectives.analytical.setup import Setup
 from objectives.physics.layout import DEGREE_COLUMNS, split_order
 from objectives.physics.schedules import (
     DUAL_PIPE_V,
+    GPIPE,
     INTERLEAVED,
     INTERLEAVED_ZB,
     NONE,
+    ONE_F_ONE_B,
+    SCHEDULES,
+    ZB_2P,
+    ZB_H1,
     ZB_V,
     schedule_kinds,
 )
 
-ONE_CHUNK = ("none", "GPipe", "1F1B", "ZBH1", "ZB2P")
+_ONE_CHUNK, _IN_ROUNDS = np.zeros((2, len(SCHEDULES) + 1), dtype=np.bool_)
+_ONE_CHUNK[[NONE, GPIPE, ONE_F_ONE_B, ZB_H1, ZB_2P]] = True
+_IN_ROUNDS[[INTERLEAVED, INTERLEAVED_ZB]] = True
 
 
 def refuse_rows(setup: Setup, columns: Mapping[str, Column], refusals: Refusals) -> None:
@@ -39,13 +46,14 @@ def refuse_rows(setup: Setup, columns: Mapping[str, Column], refusals: Refusals)
 
 def _refuse_layout(setup: Setup, columns: Mapping[str, Column], refusals: Refusals) -> None:
     order = columns["dimension_order"]
-    bad = {text for text in set(order.tolist()) if not _is_order(text)}
-    refusals.refuse(
-        np.isin(order, list(bad)),
-        "dimension_order: must name each of tp, cp, pp, shard, replicate once, joined by '-', "
-        "got {order!r}",
-        order=order,
-    )
+    bad = [text for text in set(order.tolist()) if not _is_order(text)]
+    if bad:
+        refusals.refuse(
+            np.isin(order, bad),
+            "dimension_order: must name each of tp, cp, pp, shard, replicate once, joined by "
+            "'-', got {order!r}",
+            order=order,
+        )
     degrees = [columns[knob].astype(np.float64) for knob in DEGREE_COLUMNS.values()]
     world = np.prod(np.stack(degrees), axis=0)
     gpus = setup.cluster.gpus
@@ -124,7 +132,7 @@ def _refuse_pipeline(setup: Setup, columns: Mapping[str, Column], refusals: Refu
         names=names,
         pp=pp,
     )
-    one, two = np.isin(names, ONE_CHUNK), kind >= ZB_V
+    one, two = _ONE_CHUNK[kind], kind >= ZB_V
     refusals.refuse(
         np.where(one, chunks != 1, np.where(two, chunks != 2, chunks < 2)),
         "virtual_stages_per_rank: must be 1 for GPipe, 1F1B, ZBH1, ZB2P and none, 2 for V "
@@ -134,7 +142,7 @@ def _refuse_pipeline(setup: Setup, columns: Mapping[str, Column], refusals: Refu
     )
     data = columns["data_parallel_shard_degree"] * columns["data_parallel_replicate_degree"]
     count = setup.sequences // np.maximum(data * columns["microbatch_size"], 1)
-    rounds = np.isin(kind, (INTERLEAVED, INTERLEAVED_ZB))
+    rounds = _IN_ROUNDS[kind]
     refusals.refuse(
         (rounds & (count % pp != 0))
         | ((kind == DUAL_PIPE_V) & (count < 2 * pp))
@@ -176,10 +184,11 @@ def _refuse_machines(setup: Setup, columns: Mapping[str, Column], refusals: Refu
         for knob in ("activation_offload_fraction", "optimizer_offload_fraction"):
             reason = f"{knob}: the cluster has no [link.host]; give it or use 0, got {{share}}"
             refusals.refuse(columns[knob] > 0, reason, share=columns[knob])
-    in_order = np.isin(columns["transport"], ("roce_go_back_n", "tcp"))
+    transport = columns["transport"]
+    in_order = (transport == "roce_go_back_n") | (transport == "tcp")
     refusals.refuse(
         (columns["load_balancing"] == "spray") & in_order,
         "load_balancing: spraying needs a transport that takes packets out of order, got "
         "{transport!r}",
-        transport=columns["transport"],
+        transport=transport,
     )

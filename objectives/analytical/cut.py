@@ -155,10 +155,10 @@ def _search(setup: Setup, state: _State, crossing: FloatArray, *, steady_anew: b
 def _crosses_in_layers(batch: Batch, plan: Plan) -> BoolArray:
     """Whether a config sends over a cut within its layers, microbatch by microbatch, shape (n,)."""
     every = (names.TENSOR, names.TENSOR_VISITS, names.CONTEXT, names.DISPATCH, names.COMBINE)
+    always = np.array([name in every for name in plan.names])
+    sharded = np.array([name in names.SHARDING for name in plan.names])
     pairs = plan.crossing
-    layered = np.isin(pairs.which, [plan.index(name) for name in every])
     often = (batch.reshard | batch.reduce_often)[pairs.row]
-    sharded = np.isin(pairs.which, [plan.index(name) for name in names.SHARDING])
     mask = np.zeros(len(batch), dtype=np.bool_)
-    mask[pairs.row[layered | (sharded & often)]] = True
+    mask[pairs.row[always[pairs.which] | (sharded[pairs.which] & often)]] = True
     return mask

@@ -85,7 +85,8 @@ def _sharding(batch: Batch, shards: FloatArray) -> Sharding:
 
 
 def _logits(setup: Setup, batch: Batch) -> FloatArray:
-    waits = np.isin(batch.pipeline.kind, (GPIPE, BREADTH_FIRST))
+    kind = batch.pipeline.kind
+    waits = (kind == GPIPE) | (kind == BREADTH_FIRST)
     kept = np.where(waits, batch.pipeline.microbatches, 1.0)
     columns = setup.transformer.vocabulary / batch.tensor
     return memory.logits_bytes(batch.part.tokens, columns, kept=kept)

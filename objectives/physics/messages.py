@@ -21,11 +21,17 @@ from objectives.physics.schedules import (
     INTERLEAVED,
     INTERLEAVED_ZB,
     ONE_F_ONE_B,
+    SCHEDULES,
     V_HALF,
     V_MIN,
     ZB_H1,
     Pipeline,
 )
+
+_LAG = np.full(len(SCHEDULES) + 1, 2.0)
+"""Passes that each further rank has fewer under way, by kind."""
+
+_LAG[[ONE_F_ONE_B, ZB_H1, V_HALF, V_MIN]] = 1.0
 
 
 def sends_per_direction(pipeline: Pipeline) -> FloatArray:
@@ -105,11 +111,8 @@ def _further_loops(
     spare = np.maximum(pipeline.microbatches - pipeline.ranks, 0.0) * third
     late = np.maximum(around - spare, 0.0) + np.maximum(around - 2 * spare, 0.0)
     breadth = loops * late / np.where(around > 0, around, 1.0)
-    return np.select(
-        [kind == INTERLEAVED, kind == INTERLEAVED_ZB, kind == BREADTH_FIRST],
-        [2 * loops, loops, breadth],
-        default=0.0,
-    )
+    once, twice = kind == INTERLEAVED_ZB, kind == INTERLEAVED
+    return np.asarray(once * loops + twice * 2 * loops + (kind == BREADTH_FIRST) * breadth)
 
 
 def _steady_s(
@@ -129,7 +132,7 @@ def _steady_s(
     worst stretch counts: one slow border alone, or all borders of a unit.
     """
     kind, chunks = pipeline.kind, pipeline.chunks
-    lag = np.where(np.isin(kind, (ONE_F_ONE_B, ZB_H1, V_HALF, V_MIN)), 1.0, 2.0)
+    lag = _LAG[kind]
     waits = (kind != GPIPE) & (kind != BREADTH_FIRST) & (pipeline.ranks > 1)
     one_pass = pace_s / chunks
     can_wait = np.where(pipeline.splits_backward, weight_s / chunks, 0.0)
