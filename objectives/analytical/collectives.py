@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from objectives.analytical.batch import Batch
 from objectives.analytical.setup import Setup
 from objectives.physics import traffic
-from objectives.physics.arrays import FloatArray
+from objectives.physics.arrays import BoolArray, FloatArray
 from objectives.physics.network_constants import network_constants
 from objectives.physics.tiers import REGION, SITE, TIERS, Span, span
 from objectives.physics.traffic import Demand
@@ -140,10 +140,10 @@ def _sharding_demands(
     """
     flat = batch.ring | batch.tree
     gradient = batch.sent_gradient_bytes * parameters
-    gather = traffic.choose(
+    gather = _either(
         flat,
-        traffic.ring_gather(sharded, parameters),
-        traffic.hierarchical_gather(sharded, parameters),
+        lambda: traffic.ring_gather(sharded, parameters),
+        lambda: traffic.hierarchical_gather(sharded, parameters),
     )
     demands = {
         prefix + GATHER: traffic.scaled(gather, 2.0),
@@ -151,14 +151,26 @@ def _sharding_demands(
     }
     if np.any(batch.replicas > 1):
         own = gradient / shards
-        tiered = traffic.all_reduce(traffic.hierarchical_gather(replicated, own))
-        switched = traffic.in_switch_all_reduce(tiered, replicated, own, network_constants())
-        ring = traffic.all_reduce(traffic.ring_gather(replicated, own))
-        tree = traffic.tree_all_reduce(replicated, own)
-        summed = traffic.choose(batch.in_switch, switched, tiered)
-        one_way = traffic.choose(batch.tree, tree, ring)
-        demands[prefix + REPLICATE] = traffic.choose(flat, one_way, summed)
+
+        def tiered() -> Demand:
+            plain = traffic.all_reduce(traffic.hierarchical_gather(replicated, own))
+            constants = network_constants()
+            switched = traffic.in_switch_all_reduce(plain, replicated, own, constants)
+            return traffic.choose(batch.in_switch, switched, plain)
+
+        def one_way() -> Demand:
+            ring = traffic.all_reduce(traffic.ring_gather(replicated, own))
+            return traffic.choose(batch.tree, traffic.tree_all_reduce(replicated, own), ring)
+
+        demands[prefix + REPLICATE] = _either(flat, one_way, tiered)
     return demands
+
+
+def _either(condition: BoolArray, yes: Callable[[], Demand], no: Callable[[], Demand]) -> Demand:
+    """One demand where the condition holds, the other elsewhere; only what is needed is made."""
+    if condition.all():
+        return yes()
+    return traffic.choose(condition, yes(), no()) if condition.any() else no()
 
 
 def _expert_demands(

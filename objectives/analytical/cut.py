@@ -11,10 +11,10 @@ from objectives.analytical.batch import Batch
 from objectives.analytical.collectives import Traffic, cut_tier
 from objectives.analytical.parts import Parts, rank_parameters, whole_load
 from objectives.analytical.rows import take
-from objectives.analytical.search import levels_at_once, smallest_enough
+from objectives.analytical.search import levels_at_once, smallest_enough, values_at_once
 from objectives.analytical.setup import Setup
 from objectives.analytical.step import Steady, edges, steady
-from objectives.analytical.terms import Load, merge, total
+from objectives.analytical.terms import COMPUTE, Load, merge, total
 from objectives.analytical.times import Plan, Times, make_plan, with_capacity
 from objectives.physics.activations import FULL
 from objectives.physics.arrays import BoolArray, FloatArray
@@ -23,9 +23,6 @@ from objectives.physics.tiers import REGION
 
 TOLERANCE = 0.01
 """A cut is enough when the step takes at most this share longer than with an infinite one."""
-
-INFINITE_BYTES_PER_S = 1e20
-"""So many ports that no two flows ever meet."""
 
 
 def crossing_bytes(setup: Setup, batch: Batch, planned: Traffic, plan: Plan) -> FloatArray:
@@ -86,6 +83,8 @@ def needed_capacity(
     plan: Plan,
     times: Times,
     core: Steady,
+    *,
+    crossing: FloatArray,
 ) -> FloatArray:
     """The smallest cut whose step time is within 1 % of an infinite one's, byte/s, shape (n,).
 
@@ -101,10 +100,12 @@ def needed_capacity(
         plan: What each of them sends.
         times: How long they take over the cluster's own cut.
         core: The steady part of the step over it.
+        crossing: Bytes over the cut per step and direction, shape (n,).
     """
     size = len(batch)
     needed = np.zeros(size)
-    crossing = crossing_bytes(setup, batch, planned, plan)
+    if not np.any(crossing > 0):
+        return needed
     layered = _crosses_in_layers(batch, plan)
     everything = _State(batch=batch, parts=parts, planned=planned, times=times, core=core)
     for rows, anew in (
@@ -133,8 +134,8 @@ def _search(setup: Setup, state: _State, crossing: FloatArray, *, steady_anew: b
     tier = cut_tier(setup)
     assert tier is not None
     levels = levels_at_once(size)
-    tried = 2**levels - 1
-    some = take(state, np.repeat(np.arange(size), tried), size) if tried > 1 else state
+    copies = values_at_once(levels)
+    some = take(state, np.repeat(np.arange(size), copies), size) if copies > 1 else state
     plan = make_plan(setup, some.batch, some.planned)
 
     def time_s(capacity: FloatArray) -> FloatArray:
@@ -144,12 +145,12 @@ def _search(setup: Setup, state: _State, crossing: FloatArray, *, steady_anew: b
             core = steady(setup, some.batch, some.parts, some.planned, times)
         terms = edges(setup, some.batch, some.planned, times, core)
         merge(terms, core.terms)
-        return total(terms.values()).reshape(size, tried)
+        return total(terms.values()).reshape(size, copies)
 
-    fastest = time_s(np.full((size, tried), INFINITE_BYTES_PER_S))
-    goal = (1 + TOLERANCE) * fastest[:, :1]
-    # All bytes must cross within the step; a factor is left for what the model overlaps twice.
-    return smallest_enough(lambda c: time_s(c) > goal, crossing / goal[:, 0] / 4, levels)
+    # All bytes must cross within the step, which is hardly ever longer than its compute by more
+    # than this factor; and the grid must not depend on the cut that is there.
+    start = crossing / state.core.terms[COMPUTE] / 2**15
+    return smallest_enough(time_s, start, levels, tolerance=TOLERANCE)
 
 
 def _crosses_in_layers(batch: Batch, plan: Plan) -> BoolArray:

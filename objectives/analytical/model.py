@@ -138,12 +138,13 @@ def _measure(setup: Setup, columns: Mapping[str, Column]) -> _Found:
     if host is not None:
         used = host_bytes(setup, batch, parts, planned, ranks)
         constraints[HOST_MEMORY] = used - host.memory_bytes
+    crossing = crossing_bytes(setup, batch, planned, plan)
     metrics = {
         "step_time_s": time_s,
         "long_link_bandwidth_bytes_per_s": needed_capacity(
-            setup, batch, parts, planned, plan, times, core
+            setup, batch, parts, planned, plan, times, core, crossing=crossing
         ),
-        "long_link_bytes": crossing_bytes(setup, batch, planned, plan),
+        "long_link_bytes": crossing,
         "peak_memory_bytes": peak,
         "mfu": _utilisation(setup, time_s),
         "tokens_per_s": setup.tokens / time_s,

@@ -8,8 +8,11 @@ import numpy as np
 
 from objectives.physics.arrays import BoolArray, FloatArray
 
-OCTAVES, BITS = 24, 12
-"""The grid: 2^12 points, 0.4 % apart, over 24 doublings."""
+OCTAVES, BITS = 36, 12
+"""The grid: 2^12 points, 0.6 % apart, over 36 doublings."""
+
+INFINITE = 1e20
+"""For a cut in byte/s: so many ports that no two flows ever meet."""
 
 
 def levels_at_once(size: int) -> int:
@@ -25,23 +28,41 @@ def levels_at_once(size: int) -> int:
     return 6 if size <= 8 else 3 if size <= 128 else 1
 
 
-def smallest_enough(
-    too_high: Callable[[FloatArray], BoolArray], start: FloatArray, levels: int
-) -> FloatArray:
-    """The first grid value at which each function is low enough, shape (n,).
+def values_at_once(levels: int) -> int:
+    """Values of each function per call; where there are several, one is the infinite one.
 
     Args:
-        too_high: Takes 2^levels - 1 rising values of each function, shape (n, 2^levels - 1), and
-            says which are not enough.
-        start: The grid's first value, shape (n,).
-        levels: By `levels_at_once`.
+        levels: Of the bisection per call.
     """
+    return 2**levels if levels > 1 else 1
+
+
+def smallest_enough(
+    function: Callable[[FloatArray], FloatArray],
+    start: FloatArray,
+    levels: int,
+    *,
+    tolerance: float,
+) -> FloatArray:
+    """The first grid value at which each function is near its value at infinity, shape (n,).
+
+    Args:
+        function: Falling; takes and gives arrays of shape (n, `values_at_once`).
+        start: The grid's first value, shape (n,).
+        levels: Of the bisection per call.
+        tolerance: How near, as a share.
+    """
+    infinite = np.full((len(start), 1), INFINITE)
+    several = levels > 1
+    goal = None if several else (1 + tolerance) * function(infinite)
     low = np.zeros(len(start))
     for level in range(0, BITS, levels):
         width = 2 ** (BITS - level - levels)
-        points = low[:, None] + width * np.arange(1, 2**levels)
-        fails = too_high(grid_value(start[:, None], points))
-        low = low + width * _bisected(fails, levels)
+        tried = grid_value(start[:, None], low[:, None] + width * np.arange(1, 2**levels))
+        values = function(np.hstack([tried, infinite]) if several else tried)
+        if goal is None:
+            goal = (1 + tolerance) * values[:, -1:]
+        low = low + width * _bisected(values[:, : tried.shape[1]] > goal, levels)
     return grid_value(start, low + 1)
 
 

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from objectives.analytical.search import BITS, OCTAVES, grid_value, levels_at_once, smallest_enough
+from objectives.analytical.search import (
+    BITS,
+    OCTAVES,
+    grid_value,
+    levels_at_once,
+    smallest_enough,
+    values_at_once,
+)
 
 CUT = ("link", "between_buildings", "capacity")
 STEP = 2 ** (OCTAVES / 2**BITS)
@@ -84,7 +91,12 @@ def test_bisection_finds_the_first_grid_value_in_any_stride(
 ) -> None:
     start = np.linspace(1.0, 2.0, len(answers))
     truth = grid_value(start, np.asarray(answers, dtype=np.float64))
-    found = smallest_enough(lambda c: c < truth[:, None] * (1 - 1e-9), start, levels)
+
+    def falls(values: np.ndarray) -> np.ndarray:
+        assert values.shape == (len(answers), values_at_once(levels))
+        return np.where(values < truth[:, None] * (1 - 1e-9), 2.0, 1.0)
+
+    found = smallest_enough(falls, start, levels, tolerance=0.01)
     np.testing.assert_allclose(found, truth)
 
 
