@@ -41,8 +41,8 @@ def study() -> StudySpec:
         metrics=("step_time_s", "long_link_bandwidth_bytes_per_s"),
         design_point=made,
         baselines={"deepseek-v3-production": deepseek_v3_production(parsed)},
-        sampler="tpe",
-        n_trials=600,
+        sampler="nsga2",
+        n_trials=1000,
         n_startup_trials=60,
         tags=("llm", "mixture of experts", "two buildings"),
     )

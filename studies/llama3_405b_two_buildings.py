@@ -33,7 +33,7 @@ def study() -> StudySpec:
         "llama3-405b-two-buildings",
         point="llama3-405b-16k-h100-two-buildings",
         capacity=None,
-        n_trials=600,
+        n_trials=1000,
     )
 
 
@@ -67,7 +67,7 @@ def _study(name: str, *, point: str, capacity: str | None, n_trials: int) -> Stu
         metrics=METRICS,
         design_point=made,
         baselines={"llama3-production": llama3_production(parsed)},
-        sampler="tpe",
+        sampler="nsga2",
         n_trials=n_trials,
         n_startup_trials=60,
         tags=("llm", "dense", "two buildings"),
