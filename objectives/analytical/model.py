@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,17 +71,22 @@ def evaluate(setup: Setup, columns: Mapping[str, Column], *, chunk: int = CHUNK)
         for row, reason in part.reasons.items()
     }
     return Result(
-        metrics=_joined([part.metrics for part in parts]),
-        constraints=_joined([part.constraints for part in parts]),
-        terms=_joined([part.terms for part in parts]),
-        memory=_joined([part.memory for part in parts]),
+        metrics=_joined([(len(part.ok), part.metrics) for part in parts]),
+        constraints=_joined([(len(part.ok), part.constraints) for part in parts]),
+        terms=_joined([(len(part.ok), part.terms) for part in parts]),
+        memory=_joined([(len(part.ok), part.memory) for part in parts]),
         ok=np.concatenate([part.ok for part in parts]),
         reasons=reasons,
     )
 
 
-def _joined(parts: list[Mapping[str, FloatArray]]) -> dict[str, FloatArray]:
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+def _joined(parts: Sequence[tuple[int, Mapping[str, FloatArray]]]) -> dict[str, FloatArray]:
+    """Chunks put together; a term that a chunk does not have is zero there."""
+    names = dict.fromkeys(name for _, values in parts for name in values)
+    return {
+        name: np.concatenate([values.get(name, np.zeros(size)) for size, values in parts])
+        for name in names
+    }
 
 
 def _evaluate_rows(setup: Setup, columns: Mapping[str, Column]) -> Result:

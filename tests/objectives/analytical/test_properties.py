@@ -104,6 +104,21 @@ def test_one_row_is_like_many(llama, samples) -> None:
             assert many.row(row).metrics == pytest.approx(dict(one.metrics), rel=1e-9)
 
 
+def test_a_term_of_a_later_row_is_kept(llama, baseline) -> None:
+    """The first 5,000 rows have no context parallelism and no replicas, the last one has both."""
+    other = {
+        **baseline,
+        "context_parallel_degree": 2,
+        "data_parallel_shard_degree": 32,
+        "data_parallel_replicate_degree": 2,
+        "microbatch_size": 2,
+    }
+    batch = llama().evaluate_batch(columns_of([baseline] * 5000 + [other]), breakdown=True)
+    total = np.sum(list(batch.breakdown.values()), axis=0)
+    np.testing.assert_allclose(total, batch.metrics["step_time_s"], rtol=1e-12)
+    assert any(name.startswith("context parallel") for name in batch.breakdown)
+
+
 def test_columns_of_dicts_are_columns(llama, baseline) -> None:
     batch = llama().evaluate_batch(columns_of([baseline, baseline]))
     assert batch.ok.all()
