@@ -112,9 +112,9 @@ def share(
     """
     senders = np.maximum(senders, 1.0)
     capacity = np.asarray(link.capacity_bytes_per_s, dtype=np.float64)
-    full = senders * card_bytes_per_s > capacity
+    # Of a cut that is not full, control takes nothing: the cards are then the smaller bound.
     usable = capacity * balance(knobs, constants, senders=senders, capacity=capacity)
-    usable = usable * np.where(full, utilisation(link, knobs, constants), 1.0)
+    usable = usable * utilisation(link, knobs, constants)
     wire = np.minimum(card_bytes_per_s, usable / senders)
     per_connection = np.minimum(wire / knobs.connections, _connection_limit(link, knobs, constants))
     efficiency = recovery_efficiency(link, knobs, constants, rate_bytes_per_s=per_connection)

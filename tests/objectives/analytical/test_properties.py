@@ -27,6 +27,8 @@ def measured(job):
 SLOWER = {
     "node bandwidth": {("link", "node", "bandwidth"): "100 GB/s"},
     "node latency": {("link", "node", "latency"): "5 us"},
+    "network cards": {("link", "zone", "bandwidth"): "100 Gbit/s"},
+    "slow network cards": {("link", "zone", "bandwidth"): "10 Gbit/s"},
     "zone latency": {("link", "zone", "latency"): "20 us"},
     "narrow cut": {("link", "between_buildings", "capacity"): "0.8 Tbit/s"},
     "narrower cut": {("link", "between_buildings", "capacity"): "0.2 Tbit/s"},
