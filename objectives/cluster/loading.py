@@ -46,7 +46,7 @@ def read_cluster(source: str | Path) -> dict[str, Any]:
     content = read_input(source, package=_PACKAGE, suffix=".toml", kind="cluster")
     try:
         return tomllib.loads(content)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also endless nesting and numbers
         raise InvalidInput(f"cluster {source}", f"must be TOML: {error}") from error
 
 

@@ -156,7 +156,7 @@ def read_definition(path: str | Path) -> Definition:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(what, f"must be a readable UTF-8 file: {error}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also endless nesting and numbers
         raise InvalidInput(what, f"must be TOML: {error}") from error
     return parse_definition(data, directory=path.resolve().parent, what=what)
 

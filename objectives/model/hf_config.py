@@ -39,7 +39,7 @@ def read_hf_config(source: str | Path) -> dict[str, Any]:
     text = read_input(source, package=_PACKAGE, suffix=".json", kind="model")
     try:
         config = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also endless nesting and numbers
         raise InvalidInput(f"model {source}", f"must be JSON: {error}") from error
     if not isinstance(config, dict):
         raise InvalidInput(f"model {source}", f"must be a JSON object, got {shown(config)}")
